@@ -1,0 +1,52 @@
+"""Federated linear models on machines that are slow, flaky or gone."""
+
+from importlib.metadata import version
+
+from scfl.core.coding import Noise
+from scfl.core.delay import ShiftedExponential, WirelessEdge
+from scfl.core.fleet import Fleet, Shape, wireless_edge
+from scfl.data.features import RandomFourier
+from scfl.data.partition import Iid, LabelSorted
+from scfl.data.problem import Problem, make_problem
+from scfl.errors import ScflError
+from scfl.methods.batches import Batches
+from scfl.methods.cfl_fb import CFLFB
+from scfl.methods.codedfedl import CodedFedL
+from scfl.methods.dp_cfl import DPCFL
+from scfl.methods.fl_pma import FLPMA, FedAvg
+from scfl.methods.registry import find_method, known_methods, register
+from scfl.methods.scfl import SCFL
+from scfl.methods.schedule import StepDecay, TheoremOne
+from scfl.runtime.result import Result
+from scfl.runtime.simulator import simulate
+
+__version__ = version("scfl")
+
+__all__ = [
+    "CFLFB",
+    "DPCFL",
+    "FLPMA",
+    "SCFL",
+    "Batches",
+    "CodedFedL",
+    "FedAvg",
+    "Fleet",
+    "Iid",
+    "LabelSorted",
+    "Noise",
+    "Problem",
+    "RandomFourier",
+    "Result",
+    "ScflError",
+    "Shape",
+    "ShiftedExponential",
+    "StepDecay",
+    "TheoremOne",
+    "WirelessEdge",
+    "find_method",
+    "known_methods",
+    "make_problem",
+    "register",
+    "simulate",
+    "wireless_edge",
+]

@@ -1,0 +1,220 @@
+"""The command line: a thin shell that parses words, shows progress, and turns errors into exits.
+
+Exit codes: 0 when everything asked for was done, 1 when a run failed or diverged, 2 for a mistake
+in what was asked, 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from scfl import __version__
+from scfl.core.parameter import suggest
+from scfl.errors import ConfigError, RunError, ScflError
+from scfl.methods.citation import cite_method, cite_shortly, summarise_method
+from scfl.methods.registry import find_method, known_methods
+from scfl.report.html import write_report
+from scfl.report.outlook import print_methods, print_outlook
+from scfl.report.terminal import print_summary
+from scfl.study.config import StudyConfig, check_tables, load_study_config, parse_tables
+from scfl.study.folder import to_json
+from scfl.study.jobs import Job
+from scfl.study.plan import choose_label, look_ahead
+from scfl.study.records import load_study
+from scfl.study.run import Ready, check_study, run_study
+
+app = typer.Typer(
+    name="scfl",
+    help="Federated linear models on machines that are slow, flaky or gone.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+_out = Console()
+_err = Console(stderr=True)
+
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Runs at the same time, each in a process of its own.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as clock.rounds=50."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The study to run.")]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one sentence, never in a traceback."""
+    try:
+        app()
+    except ScflError as error:
+        for line in str(error).splitlines():
+            _err.print(f"error: {line}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1 if isinstance(error, RunError) else 2)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        _out.print(f"scfl {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Federated linear models on machines that are slow, flaky or gone."""
+
+
+@app.command()
+def demo(
+    jobs: Jobs = 2,
+    out: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print the demo's configuration and stop.")
+    ] = False,
+) -> None:
+    """Compare SCFL with FedAvg and FL-PMA on handwritten digits, in well under a minute."""
+    text = files("scfl.study").joinpath("demo.toml").read_text(encoding="utf-8")
+    if show_config:
+        sys.stdout.write(text)
+        return
+    _run(check_tables(parse_tables(text, "demo.toml"), name="demo"), out, jobs)
+
+
+@app.command()
+def run(
+    config: ConfigPath,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where results and report go; runs/NAME by default.")
+    ] = None,
+    jobs: Jobs = 1,
+) -> None:
+    """Run a study from a file, finish an interrupted one, and write its report."""
+    study = load_study_config(config, overrides or ())
+    _run(study, out or Path("runs") / study.name, jobs)
+
+
+@app.command()
+def check(config: ConfigPath, overrides: Overrides = None) -> None:
+    """Say everything that is wrong with a configuration and its data, before anything is run."""
+    ready = check_study(load_study_config(config, overrides or ()))
+    shape, study = ready.problem.shape, ready.study
+    _out.print(
+        f"{config} is sound: {ready.runs} runs ({len(study.methods)} methods, "
+        f"{len(study.seeds)} seeds), {shape.clients} clients with {shape.rows} rows of "
+        f"{shape.features} features, {shape.outputs} outputs.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a study, finished or not.")],
+) -> None:
+    """Write a study's report again and show its table."""
+    print_summary(load_study(folder), _out)
+    _out.print(f"report: {write_report(folder)}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def plan(
+    config: ConfigPath,
+    overrides: Overrides = None,
+    method: Annotated[
+        str | None, typer.Option(help="Label of the method; the first with a deadline by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the fleet; the study's first by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a method will do on this fleet: deadline, loads, arrivals, coded rows, upload."""
+    study = load_study_config(config, overrides or ())
+    label = choose_label(study) if method is None else method
+    if label not in study.methods:
+        raise ConfigError(f"--method {label}: not in {config}; {suggest(label, study.methods)}")
+    outlook = look_ahead(study, label, study.seeds[0] if seed is None else seed)
+    if as_json:
+        _print_json(outlook)
+    else:
+        print_outlook(outlook, _out)
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the methods that a configuration can name, each with its source."""
+    rows = [
+        {"name": name, "summary": summarise_method(kind), "citation": cite_shortly(kind)}
+        for name, kind in known_methods().items()
+    ]
+    if as_json:
+        _print_json(rows)
+    else:
+        print_methods(rows, _out)
+
+
+@app.command()
+def cite(method: Annotated[str, typer.Argument(help="A name that `scfl methods` lists.")]) -> None:
+    """Print the BibTeX entry of a method's source."""
+    sys.stdout.write(cite_method(find_method(method)) + "\n")
+
+
+def _print_json(content: object) -> None:
+    sys.stdout.write(to_json(content).decode())
+
+
+def _run(study: StudyConfig, out: Path, jobs: int) -> None:
+    ready = check_study(study)
+    try:
+        summaries = _run_with_progress(ready, out, jobs)
+    except KeyboardInterrupt:
+        _err.print(
+            f"interrupted: finished runs are kept in {out}; "
+            "give the same command again to do the rest",
+            highlight=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+    page = write_report(out)
+    print_summary(load_study(out), _out)
+    _out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    diverged = [summary for summary in summaries if summary["diverged"]]
+    if diverged:
+        first = diverged[0]
+        raise RunError(
+            f"{len(diverged)} of {len(summaries)} runs diverged; {first['label']}, "
+            f"seed {first['seed']}: {first['reason']}"
+        )
+
+
+def _run_with_progress(ready: Ready, out: Path, jobs: int) -> list[dict[str, Any]]:
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=_err,
+        disable=not _err.is_terminal,
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task("runs", total=ready.runs)
+
+        def advance(job: Job, summary: Mapping[str, Any]) -> None:
+            progress.update(task, advance=1, description=f"{job.label}, seed {job.seed}")
+
+        return run_study(ready, out, jobs=jobs, on_done=advance)

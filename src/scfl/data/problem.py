@@ -1,0 +1,274 @@
+"""A federated least-squares problem: who holds which rows, and what the answer is tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scfl.core.fleet import Shape
+from scfl.core.parameter import Requirements
+from scfl.core.randomness import Purpose, stream
+from scfl.data.features import FeatureMap
+from scfl.data.partition import Iid, LabelSorted, Partition, assign_clients
+from scfl.errors import DataError
+from scfl.errors import Problem as Issue
+
+Matrix = NDArray[Any]
+Ints = NDArray[np.int64]
+Task = Literal["auto", "classification", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows of all clients, client after client, ready for training.
+
+    Build one with :func:`make_problem`. For classification, targets are one column per class, 1
+    for a row's own class and 0 elsewhere, and a prediction is the class of the largest output.
+    """
+
+    features: Matrix
+    targets: Matrix
+    client_rows: Ints
+    client_names: Sequence[str]
+    test_features: Matrix
+    test_targets: Matrix
+    classes: NDArray[Any] | None = None
+    feature_map: FeatureMap | None = None
+    intercept: bool = False
+    name: str = "problem"
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.client_rows, self.features.shape[1], self.targets.shape[1])
+
+    @property
+    def task(self) -> Literal["classification", "regression"]:
+        return "regression" if self.classes is None else "classification"
+
+    def client(self, index: int) -> slice:
+        """The rows of one client."""
+        stop = int(self.client_rows[: index + 1].sum())
+        return slice(stop - int(self.client_rows[index]), stop)
+
+    def client_classes(self) -> Ints | None:
+        """How many rows of each class each client holds."""
+        if self.classes is None:
+            return None
+        starts = np.cumsum(self.client_rows) - self.client_rows
+        counts: Ints = np.add.reduceat(self.targets, starts, axis=0).round().astype(np.int64)
+        return counts
+
+    def prepare(self, X: ArrayLike) -> Matrix:
+        """Turn raw rows into the features that the model was trained on."""
+        return _map_rows(
+            _check_matrix("X", X), self.feature_map, self.intercept, self.features.dtype
+        )
+
+    def predict(self, model: Matrix, X: ArrayLike) -> Matrix:
+        """Apply a model to raw rows: class labels, or numbers for regression."""
+        scores: Matrix = self.prepare(X) @ model
+        if self.classes is not None:
+            labels: Matrix = self.classes[scores.argmax(axis=1)]
+            return labels
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def make_problem(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    clients: ArrayLike | Partition | int = 20,
+    features: FeatureMap | None = None,
+    test: tuple[ArrayLike, ArrayLike] | None = None,
+    test_fraction: float = 0.0,
+    task: Task = "auto",
+    intercept: bool = False,
+    client_names: Sequence[str] | None = None,
+    dtype: Literal["float32", "float64"] = "float32",
+    random_state: int = 0,
+    name: str = "problem",
+) -> Problem:
+    """Build a problem from arrays.
+
+    ``clients`` says who holds which row: an array with one client per row, a partition rule such
+    as ``LabelSorted(20)``, or a number for an IID split. ``y`` holds class labels, numbers, or one
+    column per output; ``task="auto"`` takes floating-point targets for regression and all others
+    for class labels. ``test`` holds rows to test on; ``test_fraction`` sets some of ``X`` aside.
+    Rows are shuffled within each client, so that any contiguous piece is a fair sample.
+    """
+    with Requirements() as require:
+        require.number("test_fraction", test_fraction, at_least=0, below=1)
+        require.choice("task", task, ("auto", "classification", "regression"))
+        require.choice("dtype", dtype, ("float32", "float64"))
+        require.count("random_state", random_state)
+        if isinstance(clients, int):
+            require.count("clients", clients, at_least=1)
+    rows = _check_matrix("X", X)
+    labels = _check_targets("y", y, len(rows))
+    by_row = None
+    if not isinstance(clients, (int, LabelSorted, Iid)):
+        by_row = _check_clients(clients, len(rows))
+    if test is not None:
+        test_rows = _check_matrix("test X", test[0])
+        test_labels = _check_targets("test y", test[1], len(test_rows))
+        if test_rows.shape[1] != rows.shape[1]:
+            raise DataError(
+                f"test X has {test_rows.shape[1]} columns, X has {rows.shape[1]}; "
+                "give the same columns"
+            )
+    else:
+        keep, aside = _split(len(rows), test_fraction, random_state)
+        test_rows, test_labels = rows[aside], labels[aside]
+        rows, labels = rows[keep], labels[keep]
+        by_row = None if by_row is None else by_row[keep]
+
+    classify = task == "classification" or (
+        task == "auto" and labels.ndim == 1 and labels.dtype.kind not in "fc"
+    )
+    if classify and labels.ndim == 2:
+        raise DataError(
+            f"y has {labels.shape[1]} columns; classification takes one label per row, "
+            "or use task='regression' for several outputs"
+        )
+    if by_row is None:
+        partition = Iid(clients) if isinstance(clients, int) else clients
+        assert isinstance(partition, (LabelSorted, Iid))
+        if partition.clients > len(rows):
+            raise DataError(
+                f"{partition.clients} clients for {len(rows)} training rows; "
+                f"every client needs a row, so give at most {len(rows)} clients"
+            )
+        by_row = assign_clients(
+            partition, labels if labels.ndim == 1 else labels[:, 0], random_state
+        )
+        names = [f"client {index}" for index in range(partition.clients)]
+    else:
+        names = sorted({str(client) for client in by_row})
+    names = list(client_names) if client_names is not None else names
+    numbers = _number_clients(by_row, names)
+
+    shuffled = stream(random_state, Purpose.PARTITION, 1).permutation(len(rows))
+    order = shuffled[np.argsort(numbers[shuffled], kind="stable")]
+    classes, targets, test_targets = _encode_targets(labels[order], test_labels, classify, dtype)
+    return Problem(
+        features=_map_rows(rows[order], features, intercept, np.dtype(dtype)),
+        targets=targets,
+        client_rows=np.bincount(numbers, minlength=len(names)),
+        client_names=tuple(names),
+        test_features=_map_rows(test_rows, features, intercept, np.dtype(dtype)),
+        test_targets=test_targets,
+        classes=classes,
+        feature_map=features,
+        intercept=intercept,
+        name=name,
+    )
+
+
+def _split(rows: int, test_fraction: float, random_state: int) -> tuple[Ints, Ints]:
+    order = stream(random_state, Purpose.SPLIT).permutation(rows)
+    aside = round(rows * test_fraction)
+    return np.sort(order[aside:]), np.sort(order[:aside])
+
+
+def _map_rows(
+    rows: Matrix, features: FeatureMap | None, intercept: bool, dtype: np.dtype[Any]
+) -> Matrix:
+    mapped = rows if features is None else features.transform(rows)
+    if intercept:
+        mapped = np.concatenate([mapped, np.ones((len(mapped), 1))], axis=1)
+    return np.ascontiguousarray(mapped, dtype=dtype)
+
+
+def _encode_targets(
+    labels: Matrix, test_labels: Matrix, classify: bool, dtype: str
+) -> tuple[Matrix | None, Matrix, Matrix]:
+    if not classify:
+        return None, _columns(labels, dtype), _columns(test_labels, dtype)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise DataError(f"y holds the single class {classes[0]!r}; classification needs at least 2")
+    unknown = np.flatnonzero(~np.isin(test_labels, classes))
+    if unknown.size:
+        raise DataError(
+            f"test y, row {unknown[0]}: class {test_labels[unknown[0]]!r} does not occur in "
+            "training; remove the row or train on that class too"
+        )
+    return (
+        classes,
+        (labels[:, None] == classes).astype(dtype),
+        (test_labels[:, None] == classes).astype(dtype),
+    )
+
+
+def _columns(labels: Matrix, dtype: str) -> Matrix:
+    return np.ascontiguousarray(labels if labels.ndim == 2 else labels[:, None], dtype=dtype)
+
+
+def _check_matrix(name: str, values: ArrayLike) -> Matrix:
+    matrix = np.asarray(values)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise DataError(f"{name} has shape {matrix.shape}; give a table of rows by columns")
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{name} holds {matrix.dtype} values; give numbers")
+    _refuse_nonfinite(name, matrix)
+    return matrix
+
+
+def _check_targets(name: str, values: ArrayLike, rows: int) -> Matrix:
+    targets = np.asarray(values)
+    if targets.ndim not in (1, 2) or targets.dtype.kind == "O":
+        raise DataError(
+            f"{name} has shape {targets.shape} and type {targets.dtype}; "
+            "give one label or number per row, or one column per output"
+        )
+    if len(targets) != rows:
+        raise DataError(f"{name} has {len(targets)} rows, X has {rows}; give one target per row")
+    if targets.dtype.kind == "f":
+        _refuse_nonfinite(name, targets if targets.ndim == 2 else targets[:, None])
+    return targets
+
+
+def _refuse_nonfinite(name: str, matrix: Matrix) -> None:
+    if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+        bad = np.argwhere(~np.isfinite(matrix))
+        row, column = bad[0]
+        raise DataError(
+            [
+                Issue(
+                    f"{name}, row {row}, column {column}",
+                    f"{matrix[row, column]} cannot be trained on ({len(bad)} such values in all); "
+                    "remove those rows or fill them in",
+                )
+            ]
+        )
+
+
+def _check_clients(clients: Any, rows: int) -> Matrix:
+    by_row = np.asarray(clients)
+    if by_row.ndim != 1 or len(by_row) != rows:
+        raise DataError(
+            f"clients has shape {by_row.shape}, X has {rows} rows; give one client per row, "
+            "a partition such as LabelSorted(20), or a number of clients"
+        )
+    return by_row
+
+
+def _number_clients(by_row: Matrix, names: Sequence[str]) -> Ints:
+    """The place in ``names`` of each row's client."""
+    if by_row.dtype.kind in "iu" and names == [f"client {i}" for i in range(len(names))]:
+        return by_row.astype(np.int64)
+    place = {name: index for index, name in enumerate(names)}
+    present, inverse = np.unique(by_row, return_inverse=True)
+    unknown = [str(client) for client in present if str(client) not in place]
+    if unknown:
+        raise DataError(f"clients: {unknown[0]!r} is not among client_names; name every client")
+    empty = set(names) - {str(client) for client in present}
+    if empty:
+        raise DataError(
+            f"clients: {min(empty)!r} has no training rows; leave that client out or give it rows"
+        )
+    return np.array([place[str(client)] for client in present], dtype=np.int64)[inverse]

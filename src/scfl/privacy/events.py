@@ -1,0 +1,34 @@
+"""What leaves a client, as immutable events. An accountant reads these and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Random combinations of all of a client's rows, sent once.
+
+    ``layout`` says who can see them: ``"summed"`` codes are added up before anybody looks only if
+    the sum is computed securely; ``"stacked"`` ones reach the server as they are.
+    """
+
+    rows: int
+    sigma: float
+    labels_noised: bool
+    layout: Literal["summed", "stacked"]
+    kind: Literal["sketch"] = "sketch"
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """One gradient on some rows in each of so many rounds, with noise ``sigma`` on each entry."""
+
+    rounds: int
+    rows_per_round: int
+    sigma: float = 0.0
+    kind: Literal["gradients"] = "gradients"
+
+
+Release = Sketch | Gradients

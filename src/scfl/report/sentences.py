@@ -1,0 +1,212 @@
+"""What a person should see in each section, said in words taken from the data."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from scfl.report.ledger_figures import MOST_ROWS
+from scfl.study.participation import Participation
+from scfl.study.records import (
+    ABSENT,
+    ARRIVED,
+    LATE,
+    ClientRecord,
+    Gradients,
+    Manifest,
+    Release,
+    Run,
+    Sketch,
+)
+from scfl.study.wording import (
+    count_words,
+    format_number,
+    format_range,
+    format_seconds,
+    format_share,
+    list_words,
+)
+
+_MOST_LISTED = 8
+# An average that rounds to 0.0 is not worth a word.
+_VISIBLE = 0.05
+
+
+def describe_study(manifest: Manifest) -> str:
+    """The problem in one line."""
+    problem = manifest.problem
+    parts = [
+        problem.name,
+        count_words(problem.clients, "client"),
+        count_words(problem.rows, "training row"),
+        count_words(problem.test_rows, "test row"),
+        count_words(problem.features, "feature"),
+    ]
+    if problem.classes is not None:
+        parts.append(f"{len(problem.classes)} classes")
+    elif problem.outputs > 1:
+        parts.append(count_words(problem.outputs, "output"))
+    return " · ".join([*parts, count_words(len(manifest.seeds), "seed")])
+
+
+def describe_unfinished(manifest: Manifest, runs: int) -> str | None:
+    """A warning above everything else when runs are missing."""
+    if manifest.status == "complete":
+        return None
+    how = "still running or was interrupted" if manifest.status == "running" else "incomplete"
+    return (
+        f"This study is {how}: what follows rests on the {count_words(runs, 'run')} that finished. "
+        "Start `scfl run` again with the same folder to finish the others."
+    )
+
+
+def explain_ledger(parts: Sequence[Participation]) -> str:
+    """How to read the pictures, and what a cell holds where it cannot be one round."""
+    words = (
+        "Each row is a client, the fastest on top and in the same order for every method; each "
+        "column is a round. Look for rows that are mostly orange or black: the model hears little "
+        "of those clients. "
+    )
+    seeds = sorted({part.run.seed for part in parts})
+    words += (
+        f"Seed {seeds[0]} is shown."
+        if len(seeds) == 1
+        else (f"Seeds {list_words([str(seed) for seed in seeds])} are shown.")
+    )
+    rounds = max((math.ceil(part.rounds / part.counts.shape[1]) for part in parts), default=1)
+    clients = max((math.ceil(part.clients / MOST_ROWS) for part in parts), default=1)
+    held = [
+        f"{count} {word}" for count, word in ((rounds, "rounds"), (clients, "clients")) if count > 1
+    ]
+    if held:
+        words += f" A cell holds up to {list_words(held)}; its colour mixes what happened in them."
+    return words
+
+
+def describe_participation(part: Participation, names: Sequence[str]) -> str:
+    """Who took part in one run, on average and at worst."""
+    clients, asked = part.clients, part.asked
+    if not asked.any():
+        return "No client is asked for anything in the rounds: the server works on what it holds."
+    mean = part.status_rounds.sum(axis=0) / part.rounds
+    others = (
+        (float(mean[LATE]), "late"),
+        (float(mean[ABSENT]), "absent"),
+        (clients - float(mean[[ARRIVED, LATE, ABSENT]].sum()), "not asked"),
+    )
+    pieces = [f"{format_number(count)} {word}" for count, word in others if count >= _VISIBLE]
+    arrived = f"{format_number(mean[ARRIVED])} of {clients:,} clients arrived in time"
+    words = f"In an average round {list_words([arrived, *pieces])}"
+    if part.round_s is not None:
+        words += f"; half of the rounds took {format_seconds(part.round_s)} or less"
+    words += "."
+    share = np.where(asked > 0, part.share_arrived, math.inf)
+    worst = int(np.argmin(share))
+    silent = [names[client] for client in np.flatnonzero(share == 0).tolist()]
+    if share[worst] >= 1:
+        words += " Every client arrived in every round that it was asked in."
+    elif len(silent) > _MOST_LISTED:
+        words += f" {len(silent):,} clients never arrived in time."
+    elif silent:
+        words += f" Never in time: {list_words(silent)}."
+    else:
+        seldom = format_share(float(share[worst]))
+        words += f" Least in time: {names[worst]}, in {seldom} of its rounds."
+    if part.share_lost > 0:
+        words += f" {format_share(part.share_lost)} of all weight was lost."
+    return words
+
+
+def describe_setup(run: Run, clients: Sequence[ClientRecord]) -> str:
+    """What one method makes its clients do before training."""
+    total = [client.encoding_s + client.coded_upload_s for client in clients]
+    slowest = clients[int(np.argmax(total))]
+    encoding = [client.encoding_s for client in clients]
+    upload = [client.coded_upload_s for client in clients]
+    words = (
+        f"{run.label}: encoding takes a client "
+        f"{format_range(min(encoding), max(encoding), format_seconds)} and the upload "
+        f"{format_range(min(upload), max(upload), format_seconds)}; "
+        f"training starts after {format_seconds(run.setup_time_s)}"
+    )
+    if math.isclose(max(total), run.setup_time_s, rel_tol=0.01):
+        words += f", when the slowest ({slowest.name}) is done"
+    return words + "."
+
+
+def describe_releases(clients: Sequence[ClientRecord]) -> list[str]:
+    """One sentence per group of clients that released the same kinds of things."""
+    groups: dict[tuple[tuple[object, ...], ...], list[ClientRecord]] = defaultdict(list)
+    for client in clients:
+        groups[tuple(_kind(event) for event in client.releases)].append(client)
+    sentences = []
+    for members in groups.values():
+        first = members[0].releases
+        if not first:
+            sentences.append(f"{_whom(members, len(clients))}: nothing.")
+            continue
+        words = [
+            _describe_release([client.releases[place] for client in members])
+            for place in range(len(first))
+        ]
+        sentences.append(f"{_whom(members, len(clients))}: {'; '.join(words)}.")
+    return sentences
+
+
+def describe_holdings(manifest: Manifest) -> str:
+    """How unequal the clients are."""
+    problem = manifest.problem
+    rows = problem.client_rows
+    words = f"A client holds {format_range(min(rows), max(rows), format_number)} rows"
+    if problem.client_classes is None or problem.classes is None:
+        return words + "."
+    held = [sum(count > 0 for count in counts) for counts in problem.client_classes]
+    kinds = format_range(min(held), max(held), format_number)
+    return f"{words} of {kinds} of the {len(problem.classes)} classes."
+
+
+def _kind(event: Release) -> tuple[object, ...]:
+    """What must be equal for clients to share a sentence; amounts become ranges."""
+    if isinstance(event, Sketch):
+        return ("sketch", event.rows, event.sigma, event.labels_noised, event.layout)
+    return ("gradients", event.sigma)
+
+
+def _describe_release(events: Sequence[Release]) -> str:
+    first = events[0]
+    if isinstance(first, Sketch):
+        return _describe_sketch(first)
+    gradients = [event for event in events if isinstance(event, Gradients)]
+    rounds = [event.rounds for event in gradients]
+    rows = [event.rows_per_round for event in gradients]
+    words = (
+        f"{format_range(min(rounds), max(rounds), format_number)} gradients over "
+        f"{format_range(min(rows), max(rows), format_number)} rows each"
+    )
+    if first.sigma == 0:
+        return f"{words}, without noise: not covered by any guarantee"
+    return (
+        f"{words}, noise sigma {first.sigma:g}: a guarantee must count every one of them, "
+        "together with the coded rows if there are any"
+    )
+
+
+def _describe_sketch(sketch: Sketch) -> str:
+    where = "summed with everybody's" if sketch.layout == "summed" else "kept apart by client"
+    words = f"{sketch.rows:,} coded rows ({where}), noise sigma {sketch.sigma:g}"
+    if sketch.sigma == 0:
+        return f"{words}: no noise, no privacy guarantee"
+    if not sketch.labels_noised:
+        return f"{words} on the features and none on the labels: no guarantee covers the labels"
+    return f"{words} on features and labels: what guarantee follows covers the coded rows only"
+
+
+def _whom(members: Sequence[ClientRecord], clients: int) -> str:
+    if len(members) == clients:
+        return f"All {clients:,} clients" if clients > 1 else members[0].name
+    if len(members) <= _MOST_LISTED:
+        return list_words([client.name for client in members])
+    return f"{len(members):,} of {clients:,} clients"

@@ -1,0 +1,96 @@
+"""Looking at a model while it trains: loss, accuracy, and whether it is still sane."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scfl.data.problem import Problem
+from scfl.methods.protocol import Combination, Method, State
+from scfl.runtime.result import Trace
+
+Matrix = NDArray[Any]
+
+# A loss this many times that of the zero model is beyond what any step out of bad luck explains.
+_EXPLODED = 100.0
+
+
+class Evaluator:
+    """Collects the curve of a run."""
+
+    def __init__(self, problem: Problem, learned: Literal["average", "last"]) -> None:
+        self.problem, self.learned = problem, learned
+        self.rows: list[tuple[float, ...]] = []
+        self.last_round = -1
+        self.exploded = False
+
+    def look(self, state: State, clock: float, moved_bytes: float) -> None:
+        """Evaluate both iterates and note the point; as many bytes went down as came up."""
+        last, average = evaluate_models(self.problem, [state.model, state.average])
+        learned = average if self.learned == "average" else last
+        self.rows.append((state.round, clock, *learned, *last, *average, moved_bytes, moved_bytes))
+        self.last_round = state.round
+        limit = _EXPLODED * self.rows[0][2]
+        self.exploded = not (last[0] <= limit and average[0] <= limit)
+
+    def trace(self) -> Trace:
+        columns = np.array(self.rows, dtype=np.float64).T
+        return Trace(columns[0].astype(np.int32), *columns[1:])
+
+
+def evaluate_models(problem: Problem, models: list[Matrix]) -> list[tuple[float, float]]:
+    """Training loss per row and accuracy (NaN for regression) of several models at once."""
+    side_by_side = np.concatenate(models, axis=1)
+    fitted = problem.features @ side_by_side
+    if problem.classes is None:
+        tested, truth = fitted, None
+    elif len(problem.test_targets):
+        tested = problem.test_features @ side_by_side
+        truth = problem.test_targets.argmax(axis=1)
+    else:
+        tested, truth = fitted, problem.targets.argmax(axis=1)
+    values = []
+    for start in range(0, fitted.shape[1], problem.targets.shape[1]):
+        outputs = slice(start, start + problem.targets.shape[1])
+        residual = fitted[:, outputs] - problem.targets
+        loss = float(np.square(residual, dtype=np.float64).sum()) / (2 * len(residual))
+        right = np.nan if truth is None else (tested[:, outputs].argmax(axis=1) == truth).mean()
+        values.append((loss, float(right)))
+    return values
+
+
+def largest_stable_rate(problem: Problem) -> float:
+    """The learning rate (per row) above which plain gradient descent on all rows diverges."""
+    rows = problem.features
+    vector: Matrix = np.ones(rows.shape[1], dtype=rows.dtype)
+    curvature = 1.0
+    for _ in range(30):
+        vector = rows.T @ (rows @ (vector / np.linalg.norm(vector)))
+        curvature = float(np.linalg.norm(vector))
+    return 2 * len(rows) / curvature
+
+
+def explain_divergence(
+    problem: Problem, method: Method, combination: Combination, state: State
+) -> str:
+    """One sentence with the likely cause and the way out."""
+    limit = largest_stable_rate(problem)
+    rate = getattr(method, "learning_rate", None)
+    said = f"the model exploded by round {state.round}"
+    if isinstance(rate, (int, float)) and rate > 0.8 * limit:
+        return (
+            f"{said}: the learning rate {rate:g} is too large for this problem, on which full "
+            f"gradients are stable below about {limit:.3g}; try {limit / 4:.2g}"
+        )
+    if combination.shrink > 0:
+        return (
+            f"{said}: the make-up term (shrink {combination.shrink:.3g}) takes away more curvature "
+            "than the noisy coded data adds; use less noise, more coded rows or fewer rounds"
+        )
+    heaviest = float(combination.clients.max(initial=0.0))
+    return (
+        f"{said}: the steps are too noisy (a client's gradient counts up to {heaviest:.3g} times); "
+        "try a lower learning rate, larger batches or a later deadline"
+    )

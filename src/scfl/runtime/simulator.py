@@ -1,0 +1,185 @@
+"""The virtual clock: run a method on a fleet whose delays are drawn, not waited for.
+
+The simulator knows who arrives before any arithmetic, so a round is one fused pass over exactly
+the rows that count. Everything a method decides comes from its plan, combine and step; a network
+driver calls the same three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from scfl.core.fleet import Fleet, check_fits
+from scfl.core.parameter import Requirements
+from scfl.core.randomness import Purpose, stream
+from scfl.core.sampling import draw_subsets, store_rows, subset_count
+from scfl.data.problem import Problem
+from scfl.methods.protocol import All, Arrivals, Deadline, Fastest, Method, Plan, State, Wait
+from scfl.runtime.direction import compute_direction
+from scfl.runtime.encoding import Coding, collect_code, price_setup
+from scfl.runtime.evaluation import Evaluator, explain_divergence
+from scfl.runtime.result import ARRIVED, LATE, NOT_ASKED, Ledger, Result
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Rounds whose delays are drawn at once. Part of what a seed means: never change it.
+_CHUNK = 256
+# A deadline that was computed from a client's delay admits that client in spite of rounding.
+_ROUNDING = 1e-9
+
+
+def simulate(
+    problem: Problem,
+    fleet: Fleet,
+    method: Method,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    random_state: int = 0,
+    evaluate_every: int = 10,
+    count_setup: bool = True,
+    coding: Coding = "clients",
+) -> Result:
+    """Train on the virtual clock for a number of rounds, a number of virtual seconds, or both.
+
+    ``seconds`` is read off the clock: with ``count_setup`` the coded data has to be encoded and
+    uploaded within it too. ``random_state`` fixes code, noise, batches and delays, and two methods
+    with the same one meet the same delays.
+    """
+    with Requirements() as require:
+        require.that(
+            rounds is not None or seconds is not None,
+            "rounds",
+            "say how long to train: give rounds, seconds, or both",
+        )
+        if rounds is not None:
+            require.count("rounds", rounds, at_least=1)
+        if seconds is not None:
+            require.number("seconds", seconds, above=0)
+        require.count("random_state", random_state)
+        require.count("evaluate_every", evaluate_every, at_least=1)
+        require.choice("coding", coding, ("clients", "gram-shortcut"))
+    shape = problem.shape
+    check_fits(fleet, shape)
+    plan = method.plan(shape, fleet)
+    setup = price_setup(plan, fleet)
+    budget = np.inf if seconds is None else seconds - (setup.seconds if count_setup else 0.0)
+    server_s = fleet.server_seconds(shape, plan.code.server_rows if plan.code else 0)
+    asked = plan.loads > 0
+    message_bytes = fleet.message_bits(shape) / 8
+
+    # A run that diverges overflows; it is told by its model, not by a warning.
+    with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
+        store = store_rows(
+            problem.features, problem.targets, problem.client_rows, subset_count(plan.sampling)
+        )
+        held = collect_code(store, plan, random_state, coding)
+        zero = np.zeros((shape.features, shape.outputs), dtype=problem.features.dtype)
+        state = State(zero, zero)
+        evaluator = Evaluator(problem, plan.learned)
+        evaluator.look(state, 0.0, 0.0)
+        ledger = _LedgerWriter(asked)
+        clock, diverged = 0.0, None
+        for number, delays, subset in _draw_rounds(plan, fleet, random_state):
+            arrived, lasts = close_round(plan.wait, delays, asked, server_s)
+            over = clock + lasts > budget * (1 + _ROUNDING)
+            if over or number == rounds:
+                break
+            clock += lasts
+            combination = method.combine(plan, Arrivals(number, arrived), state)
+            direction = compute_direction(
+                plan,
+                combination,
+                state.model,
+                store=store,
+                held=held,
+                arrived=arrived,
+                subset=subset,
+                round_number=number,
+                seed=random_state,
+            )
+            state = method.step(plan, state, direction, held)
+            ledger.write(arrived, delays, combination.clients, clock)
+            last = number + 1 == rounds
+            if last or state.round % evaluate_every == 0 or not np.isfinite(state.model).all():
+                evaluator.look(state, clock, state.round * message_bytes * asked.sum())
+                if evaluator.exploded:
+                    diverged = explain_divergence(problem, method, combination, state)
+                    break
+        if evaluator.last_round < state.round:
+            evaluator.look(state, clock, state.round * message_bytes * asked.sum())
+    return Result(
+        problem=problem,
+        method=method,
+        plan=plan,
+        seed=random_state,
+        trace=evaluator.trace(),
+        ledger=ledger.finish(message_bytes),
+        setup=setup,
+        setup_counted=count_setup,
+        model_last=state.model,
+        model_average=state.average,
+        held=held,
+        diverged=diverged,
+    )
+
+
+def close_round(wait: Wait, delays: Floats, asked: Mask, server_s: float) -> tuple[Mask, float]:
+    """Who is here when the round closes, and how long it lasted.
+
+    No round is shorter than the server's own work, and no answer is waited for that cannot come.
+    """
+    if isinstance(wait, Deadline):
+        return asked & (delays <= wait.seconds * (1 + _ROUNDING)), max(wait.seconds, server_s)
+    coming = asked & np.isfinite(delays)
+    if isinstance(wait, (All, Fastest)) and coming.any():
+        number = wait.count if isinstance(wait, Fastest) else int(coming.sum())
+        order = np.argsort(np.where(coming, delays, np.inf), kind="stable")
+        first = order[: min(number, int(coming.sum()))]
+        arrived = np.zeros_like(asked)
+        arrived[first] = True
+        return arrived, max(float(delays[first[-1]]), server_s)
+    return np.zeros_like(asked), server_s
+
+
+def _draw_rounds(plan: Plan, fleet: Fleet, seed: int) -> Iterator[tuple[int, Floats, int]]:
+    """The rounds without end: number, every client's delay, and the subset of rows it takes."""
+    work = fleet.work(plan.shape, plan.loads)
+    for chunk in count():
+        delays = fleet.law.sample(work, _CHUNK, stream(seed, Purpose.DELAYS, chunk))
+        subsets = draw_subsets(seed, chunk * _CHUNK, _CHUNK, subset_count(plan.sampling))
+        for place in range(_CHUNK):
+            yield chunk * _CHUNK + place, delays[place], int(subsets[place])
+
+
+class _LedgerWriter:
+    """Collects who took part, round by round."""
+
+    def __init__(self, asked: Mask) -> None:
+        self._asked = asked
+        self._rounds: list[tuple[Mask, Floats, Floats]] = []
+        self._closed: list[float] = []
+
+    def write(self, arrived: Mask, delays: Floats, weights: Floats, closed_s: float) -> None:
+        self._rounds.append((arrived, delays, weights))
+        self._closed.append(closed_s)
+
+    def finish(self, message_bytes: float) -> Ledger:
+        size = (len(self._rounds), len(self._asked))
+        arrived, delays, weights = (
+            np.array([entry[part] for entry in self._rounds]).reshape(size) for part in range(3)
+        )
+        status = np.where(arrived.astype(bool), ARRIVED, LATE)
+        return Ledger(
+            status=np.where(self._asked, status, NOT_ASKED).astype(np.int8),
+            delay_s=np.where(self._asked, delays, np.nan).astype(np.float32),
+            weight=np.where(self._asked, weights, 0).astype(np.float32),
+            closed_s=np.array(self._closed, dtype=np.float64),
+            message_bytes=message_bytes,
+        )

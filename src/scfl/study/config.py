@@ -1,0 +1,365 @@
+"""A study as a file: which problem, which machines, which methods, how long, how often.
+
+Keys are kebab-case. Every table becomes a frozen dataclass whose own checks speak, so a mistake in
+a file and the same mistake in Python get the same sentence.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
+from scfl.core.fleet import Fleet, wireless_edge
+from scfl.core.parameter import Requirements, build, suggest
+from scfl.data.features import RandomFourier
+from scfl.data.partition import Iid, LabelSorted
+from scfl.errors import ConfigError, ParameterError, Problem
+from scfl.methods.protocol import Method
+from scfl.methods.registry import find_method
+
+DATASETS = ("digits", "regression")
+
+
+@dataclass(frozen=True)
+class ProblemSection:
+    """``dataset`` is "digits", "regression" (made up: rows, columns, outputs) or an .npz path."""
+
+    dataset: str = "digits"
+    test_fraction: float = 0.2
+    task: Literal["auto", "classification", "regression"] = "auto"
+    intercept: bool = False
+    dtype: Literal["float32", "float64"] = "float32"
+    random_state: int = 0
+    features: RandomFourier | None = None
+    rows: int = 2000
+    columns: int = 50
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            require.that(
+                isinstance(self.dataset, str)
+                and (self.dataset in DATASETS or self.dataset.endswith(".npz")),
+                "dataset",
+                f"{self.dataset!r} is not known; {suggest(str(self.dataset), DATASETS)}, "
+                "or the path of an .npz file with arrays X and y",
+            )
+            require.number("test_fraction", self.test_fraction, at_least=0, below=1)
+            require.choice("task", self.task, ("auto", "classification", "regression"))
+            require.that(isinstance(self.intercept, bool), "intercept", "give true or false")
+            require.choice("dtype", self.dtype, ("float32", "float64"))
+            require.count("random_state", self.random_state)
+            for name in ("rows", "columns", "outputs"):
+                require.count(name, getattr(self, name), at_least=1)
+
+
+@dataclass(frozen=True)
+class PartitionSection:
+    """``kind = "column"`` takes the clients that the data file names row by row."""
+
+    kind: Literal["label-sorted", "iid", "column"] = "label-sorted"
+    clients: int = 20
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            require.choice("kind", self.kind, ("label-sorted", "iid", "column"))
+            require.count("clients", self.clients, at_least=1)
+
+    @property
+    def rule(self) -> LabelSorted | Iid | None:
+        if self.kind == "label-sorted":
+            return LabelSorted(self.clients)
+        return Iid(self.clients) if self.kind == "iid" else None
+
+
+@dataclass(frozen=True)
+class FleetSection:
+    """The paper's wireless edge with its numbers; each range is drawn from uniformly.
+
+    Without ``random-state`` every seed of the study draws a fleet of its own.
+    """
+
+    law: Literal["wireless-edge", "shifted-exponential"] = "wireless-edge"
+    uplink_bps: tuple[float, float] = (0.3e6, 1.0e6)
+    macs_per_s: tuple[float, float] = (0.1 * 1_536e3, 1_536e3)
+    downlink_bps: float = 1.0e6
+    server_macs_per_s: float = 15_360e3
+    erasure: float = 0.1
+    variation: float = 2.0
+    header: float = 1.1
+    macs_per_row: float | None = None
+    payload_bits: float | None = None
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            require.choice("law", self.law, ("wireless-edge", "shifted-exponential"))
+        # Drawing one small fleet runs every other check.
+        self.draw(1, 0)
+
+    def draw(self, clients: int, seed: int) -> Fleet:
+        """The fleet of one seed."""
+        law: DelayLaw = WirelessEdge(self.erasure)
+        if self.law == "shifted-exponential":
+            law = ShiftedExponential(self.erasure, self.variation)
+        return wireless_edge(
+            clients,
+            random_state=seed if self.random_state is None else self.random_state,
+            uplink_bps=self.uplink_bps,
+            macs_per_s=self.macs_per_s,
+            downlink_bps=self.downlink_bps,
+            server_macs_per_s=self.server_macs_per_s,
+            law=law,
+            header=self.header,
+            macs_per_row=self.macs_per_row,
+            payload_bits=self.payload_bits,
+        )
+
+
+@dataclass(frozen=True)
+class ClockSection:
+    """How long a run lasts, how often it is evaluated, and whether the setup is on the clock.
+
+    ``setup = "counted"`` puts encoding and upload of the coded data on the clock; ``"apart"``
+    leaves them out, as the paper does, and reports them beside it.
+    """
+
+    rounds: int | None = None
+    horizon_s: float | None = None
+    evaluate_every: int = 10
+    setup: Literal["counted", "apart"] = "counted"
+    coding: Literal["clients", "gram-shortcut"] = "clients"
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            require.that(
+                self.rounds is not None or self.horizon_s is not None,
+                "horizon_s",
+                "is missing; say how long to train, in virtual seconds (horizon-s) or in rounds",
+            )
+            if self.rounds is not None:
+                require.count("rounds", self.rounds, at_least=1)
+            if self.horizon_s is not None:
+                require.number("horizon_s", self.horizon_s, above=0)
+            require.count("evaluate_every", self.evaluate_every, at_least=1)
+            require.choice("setup", self.setup, ("counted", "apart"))
+            require.choice("coding", self.coding, ("clients", "gram-shortcut"))
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """What the report compares by; without a target, 97% of the best final accuracy."""
+
+    target_accuracy: float | None = None
+    target_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            if self.target_accuracy is not None:
+                require.number("target_accuracy", self.target_accuracy, above=0, at_most=1)
+            if self.target_loss is not None:
+                require.number("target_loss", self.target_loss, above=0)
+
+
+@dataclass(frozen=True)
+class SearchSection:
+    """A search over learning rates, the same for every method: the grid is everybody's budget.
+
+    Each rate is tried with each of ``seeds`` (the study's first by default) for as long as the
+    study itself trains, and the one with the lowest training loss wins. Test data has no say.
+    """
+
+    learning_rates: tuple[float, ...] = ()
+    seeds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            for name in ("learning_rates", "seeds"):
+                values = getattr(self, name)
+                listed = isinstance(values, tuple) and len(set(values)) == len(values)
+                require.that(listed, name, f"{values!r} is not a list of different numbers")
+                for value in values if listed else ():
+                    if name == "seeds":
+                        require.count(name, value)
+                    else:
+                        require.number(name, value, above=0)
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """A checked configuration. ``methods`` are the finished objects, by label, in file order."""
+
+    name: str
+    seeds: tuple[int, ...]
+    problem: ProblemSection
+    partition: PartitionSection
+    fleet: FleetSection
+    clock: ClockSection
+    report: ReportSection
+    search: SearchSection
+    methods: Mapping[str, Method]
+    folder: Path = field(default=Path(), compare=False)
+
+
+_SECTIONS: dict[str, type[Any]] = {
+    "problem": ProblemSection,
+    "partition": PartitionSection,
+    "fleet": FleetSection,
+    "clock": ClockSection,
+    "report": ReportSection,
+    "search": SearchSection,
+}
+_TOP = ("name", "seeds", "defaults", "methods", *_SECTIONS)
+
+
+def parse_tables(text: str, where: str) -> dict[str, Any]:
+    """Parse TOML; ``where`` names the text in the error."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not valid TOML: {error}") from None
+
+
+def read_tables(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a TOML file and apply ``a.b=value`` overrides to it."""
+    try:
+        tables = parse_tables(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    for override in overrides:
+        _apply(tables, override)
+    return tables
+
+
+def check_tables(tables: Mapping[str, Any], *, name: str, folder: Path = Path()) -> StudyConfig:
+    """Turn tables into a study, or raise one error that lists every problem."""
+    problems = [
+        Problem(key, f"there is no such table or key; {suggest(key, _TOP)}")
+        for key in tables
+        if key not in _TOP
+    ]
+    sections = {}
+    for key, kind in _SECTIONS.items():
+        try:
+            sections[key] = build(kind, _table(tables, key))
+        except ParameterError as error:
+            problems += [problem.within(key) for problem in error.problems]
+    methods = _collect(lambda: _build_methods(tables), problems)
+    seeds = _collect(lambda: _read_seeds(tables.get("seeds", 5)), problems)
+    given = tables.get("name", name)
+    if not isinstance(given, str) or not given:
+        problems.append(Problem("name", f"{given!r} is not a name; give a word or two in quotes"))
+    if problems or methods is None or seeds is None:
+        raise ConfigError(problems)
+    return StudyConfig(name=given, seeds=seeds, methods=methods, folder=folder, **sections)
+
+
+def load_study_config(path: Path, overrides: Sequence[str] = ()) -> StudyConfig:
+    """Read and check a configuration file; its own folder is where relative paths start."""
+    return check_tables(read_tables(path, overrides), name=path.stem, folder=path.parent)
+
+
+def _collect(make: Any, problems: list[Problem]) -> Any:
+    try:
+        return make()
+    except (ParameterError, ConfigError) as error:
+        problems += error.problems
+        return None
+
+
+def _table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = tables.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ParameterError(f"{table!r} is a value; write a table [{key}]")
+    return table
+
+
+def _read_seeds(seeds: Any) -> tuple[int, ...]:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+        return tuple(range(seeds))
+    whole = isinstance(seeds, list) and all(type(seed) is int and seed >= 0 for seed in seeds)
+    if not whole or not seeds or len(set(seeds)) < len(seeds):
+        raise ParameterError(
+            [
+                Problem(
+                    "seeds",
+                    f"{seeds!r} is not allowed; give how many (at least 1) "
+                    "or a list of different whole numbers from 0",
+                )
+            ]
+        )
+    return tuple(seeds)
+
+
+def _build_methods(tables: Mapping[str, Any]) -> dict[str, Method]:
+    entries, defaults = _table(tables, "methods"), _table(tables, "defaults")
+    if not entries:
+        raise ConfigError(
+            [Problem("methods", "is missing; name at least one method, such as [methods.scfl]")]
+        )
+    problems: list[Problem] = []
+    methods: dict[str, Method] = {}
+    for label, entry in entries.items():
+        try:
+            if not isinstance(entry, Mapping):
+                raise ParameterError(f"{entry!r} is a value; write a table [methods.{label}]")
+            kind = find_method(str(entry.get("method", label)))
+            own = {key: value for key, value in entry.items() if key != "method"}
+            accepted = {parameter.name.replace("_", "-") for parameter in fields(kind)}
+            shared = {key: value for key, value in defaults.items() if key in accepted}
+            methods[label] = build(kind, _merge(kind, shared, own))
+        except ParameterError as error:
+            problems += [problem.within(f"methods.{label}") for problem in error.problems]
+    accepted_by_any = {
+        parameter.name.replace("_", "-")
+        for method in methods.values()
+        for parameter in fields(method)
+    }
+    problems += [
+        Problem(f"defaults.{key}", f"no method here takes it; {suggest(key, accepted_by_any)}")
+        for key in defaults
+        if methods and key not in accepted_by_any
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return methods
+
+
+def _merge(kind: type[Method], shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A method's own keys win; tables of one and the same kind are merged key by key."""
+    merged, hints = {**shared, **own}, get_type_hints(kind)
+    for key in shared.keys() & own.keys():
+        tables = isinstance(shared[key], Mapping) and isinstance(own[key], Mapping)
+        if tables and is_dataclass(hints[key.replace("-", "_")]):
+            merged[key] = {**shared[key], **own[key]}
+    return merged
+
+
+def _apply(tables: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {override}: write --set table.key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    table = tables
+    for depth, key in enumerate(keys[:-1]):
+        nested = table.get(key)
+        if nested is None and keys[0] == "methods" and depth == 1:
+            raise ConfigError(
+                f"--set {override}: the file has no [methods.{key}]; {suggest(key, list(table))}"
+            )
+        if nested is None:
+            nested = table[key] = {}
+        if not isinstance(nested, dict):
+            nested = table[key] = {}
+        table = nested
+    table[keys[-1]] = value

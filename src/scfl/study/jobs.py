@@ -1,0 +1,316 @@
+"""The runs of a study: one job per method and seed, each a pure function of what determines it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import scfl.data.dataset as datasets
+from scfl.core.fleet import Fleet
+from scfl.data.problem import Problem, make_problem
+from scfl.errors import DataError
+from scfl.methods.protocol import Deadline, Method
+from scfl.methods.releases import list_releases
+from scfl.methods.schedule import StepDecay
+from scfl.runtime.result import STATUSES, Result
+from scfl.runtime.simulator import simulate
+from scfl.study.config import (
+    ClockSection,
+    FleetSection,
+    PartitionSection,
+    ProblemSection,
+    StudyConfig,
+)
+
+# Raise it when the same configuration would give other numbers: old runs are then done again.
+RESULTS_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ProblemSource:
+    """All that a problem is made from; equal sources give equal problems."""
+
+    section: ProblemSection
+    partition: PartitionSection
+    path: Path | None
+    digest: str
+
+    def describe(self) -> dict[str, Any]:
+        """What identifies the problem, wherever its file lies."""
+        section = {**asdict(self.section), "dataset": self.digest or self.section.dataset}
+        return {"problem": section, "partition": asdict(self.partition)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a method on a problem, a fleet and a seed."""
+
+    label: str
+    method: Method
+    seed: int
+    source: ProblemSource
+    fleet: FleetSection
+    clock: ClockSection
+    stage: Literal["runs", "search"] = "runs"
+
+    @property
+    def key(self) -> str:
+        """The hash of everything that determines the outcome."""
+        parts = {
+            "version": RESULTS_VERSION,
+            "method": self.method.name,
+            "parameters": describe_parameters(self.method),
+            "seed": self.seed,
+            "fleet": asdict(self.fleet),
+            "clock": asdict(self.clock),
+            **self.source.describe(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def folder(self) -> str:
+        """Where the run is kept, within the study's folder."""
+        word = re.sub(r"[^A-Za-z0-9.]+", "-", self.label).strip("-") or "run"
+        return f"{self.stage}/{word}-seed{self.seed}-{self.key[:12]}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run as it is stored."""
+
+    summary: Mapping[str, Any]
+    clients: list[dict[str, Any]]
+    trace: bytes
+    ledger: bytes
+
+
+def locate_problem(study: StudyConfig) -> ProblemSource:
+    """Say where a study's problem comes from; a file is named by its content."""
+    section = study.problem
+    if section.dataset in ("digits", "regression"):
+        return ProblemSource(section, study.partition, None, "")
+    path = study.folder / section.dataset
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); give the path of an .npz file "
+            "relative to the configuration"
+        ) from None
+    return ProblemSource(section, study.partition, path.resolve(), digest)
+
+
+@lru_cache(maxsize=2)
+def build_problem(source: ProblemSource) -> Problem:
+    """Load rows, map features and deal out clients, once per process."""
+    section, rule = source.section, source.partition.rule
+    if source.path is not None:
+        dataset = datasets.load_arrays(source.path)
+    elif section.dataset == "digits":
+        dataset = datasets.load_digits()
+    else:
+        dataset = datasets.make_regression(
+            section.rows, section.columns, section.outputs, section.random_state
+        )
+    clients = dataset.clients if rule is None else rule
+    if clients is None:
+        raise DataError(
+            f"partition.kind = 'column' needs an array named 'clients' in {section.dataset}; "
+            "add it, or choose another kind"
+        )
+    return make_problem(
+        dataset.X,
+        dataset.y,
+        clients=clients,
+        features=section.features,
+        test=dataset.test,
+        test_fraction=section.test_fraction if dataset.test is None else 0.0,
+        task=section.task,
+        intercept=section.intercept,
+        dtype=section.dtype,
+        random_state=section.random_state,
+        name=source.path.stem if source.path else section.dataset,
+    )
+
+
+def list_jobs(study: StudyConfig) -> list[Job]:
+    """All runs of a study, method by method and seed by seed."""
+    source = locate_problem(study)
+    return [
+        Job(label, method, seed, source, study.fleet, study.clock)
+        for label, method in study.methods.items()
+        for seed in study.seeds
+    ]
+
+
+def list_search_jobs(study: StudyConfig) -> list[Job]:
+    """The runs that choose each method's learning rate; none without a search."""
+    source, search = locate_problem(study), study.search
+    return [
+        Job(label, with_rate(method, rate), seed, source, study.fleet, study.clock, "search")
+        for label, method in study.methods.items()
+        if can_be_searched(method)
+        for rate in search.learning_rates
+        for seed in search.seeds or study.seeds[:1]
+    ]
+
+
+def can_be_searched(method: Method) -> bool:
+    """Whether a method's learning rate is a number, or a schedule that starts from one."""
+    return isinstance(getattr(method, "learning_rate", None), (int, float, StepDecay))
+
+
+def with_rate(method: Method, rate: float) -> Method:
+    """The same method with another learning rate; a schedule keeps its shape."""
+    own = getattr(method, "learning_rate", None)
+    changed = replace(own, start=rate) if isinstance(own, StepDecay) else rate
+    return replace(method, learning_rate=changed)
+
+
+def rate_of(method: Method) -> float:
+    """The learning rate that a method starts with."""
+    own = getattr(method, "learning_rate", None)
+    return float(own.start if isinstance(own, StepDecay) else own)  # type: ignore[arg-type]
+
+
+def draw_fleet(job: Job, problem: Problem) -> Fleet:
+    """The machines of one run."""
+    return job.fleet.draw(problem.shape.clients, job.seed)
+
+
+def execute(job: Job) -> Outcome:
+    """Run one job; safe to call in any process, on any machine that has the data."""
+    problem = build_problem(job.source)
+    fleet = draw_fleet(job, problem)
+    result = simulate(
+        problem,
+        fleet,
+        job.method,
+        rounds=job.clock.rounds,
+        seconds=job.clock.horizon_s,
+        random_state=job.seed,
+        evaluate_every=job.clock.evaluate_every,
+        count_setup=job.clock.setup == "counted",
+        coding=job.clock.coding,
+    )
+    return Outcome(
+        summary=_summarise(job, result),
+        clients=_describe_clients(result),
+        trace=_to_parquet(_tabulate_trace(result)),
+        ledger=_to_parquet(_tabulate_ledger(result)),
+    )
+
+
+def describe_parameters(method: Method) -> dict[str, Any]:
+    """A method's parameters as plain values."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(method)))
+    return plain
+
+
+def _summarise(job: Job, result: Result) -> dict[str, Any]:
+    last = {
+        name: _finite(getattr(result.trace, name)[-1])
+        for name in (
+            "loss",
+            "accuracy",
+            "loss_last",
+            "accuracy_last",
+            "loss_average",
+            "accuracy_average",
+        )
+    }
+    setup_bytes = float(result.setup.upload_bytes.sum())
+    code, wait = result.plan.code, result.plan.wait
+    coding = None
+    if result.held is not None:
+        coding = "gram-shortcut" if result.held.shortcut else "clients"
+    return {
+        "label": job.label,
+        "method": job.method.name,
+        "parameters": describe_parameters(job.method),
+        "seed": job.seed,
+        "rounds": result.rounds,
+        "setup_counted": result.setup_counted,
+        "setup_time_s": result.setup.seconds,
+        "training_time_s": result.training_time_s,
+        "virtual_time_s": result.virtual_time_s,
+        "learned": result.plan.learned,
+        **last,
+        "diverged": result.diverged is not None,
+        "reason": result.diverged,
+        "bytes_up": setup_bytes + float(result.ledger.bytes_up.sum()),
+        "bytes_down": float(result.ledger.bytes_down.sum()),
+        "setup_bytes_up": setup_bytes,
+        "coded_rows": None if code is None or result.held is None else result.held.rows,
+        "deadline_s": wait.seconds if isinstance(wait, Deadline) else None,
+        "coding": coding,
+        "key": job.key,
+        "folder": job.folder,
+    }
+
+
+def _describe_clients(result: Result) -> list[dict[str, Any]]:
+    plan, setup = result.plan, result.setup
+    probability = plan.arrival_probability
+    return [
+        {
+            "client": client,
+            "name": result.problem.client_names[client],
+            "rows": int(plan.shape.client_rows[client]),
+            "load": int(plan.loads[client]),
+            "arrival_probability": None if probability is None else float(probability[client]),
+            "encoding_s": float(setup.encoding_s[client]),
+            "coded_upload_s": float(setup.upload_s[client]),
+            "coded_upload_bytes": float(setup.upload_bytes[client]),
+            "releases": [asdict(event) for event in events],
+        }
+        for client, events in enumerate(list_releases(plan, result.rounds))
+    ]
+
+
+def _tabulate_trace(result: Result) -> pa.Table:
+    return pa.table(asdict(result.trace))
+
+
+def _tabulate_ledger(result: Result) -> pa.Table:
+    ledger = result.ledger
+    rounds, clients = ledger.status.shape
+    status = pa.DictionaryArray.from_arrays(
+        pa.array(ledger.status.ravel(), pa.int8()), pa.array(STATUSES)
+    )
+    delay = ledger.delay_s.ravel()
+    return pa.table(
+        {
+            "round": np.repeat(np.arange(1, rounds + 1, dtype=np.int32), clients),
+            "client": np.tile(np.arange(clients, dtype=np.int32), rounds),
+            "status": status,
+            "delay_s": delay,
+            "closed_s": np.repeat(ledger.closed_s, clients),
+            "weight": ledger.weight_given.ravel(),
+            "weight_lost": ledger.weight_lost.ravel(),
+            "bytes_up": ledger.bytes_up.ravel(),
+            "bytes_down": ledger.bytes_down.ravel(),
+        }
+    )
+
+
+def _to_parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,247 @@
+"""Run a study: check it, do what is missing, and write down what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from scfl.data.problem import Problem
+from scfl.errors import ConfigError, DataError, InfeasibleError, ParameterError, RunError
+from scfl.errors import Problem as Issue
+from scfl.runtime.evaluation import evaluate_models
+from scfl.study.config import StudyConfig
+from scfl.study.folder import StudyFolder
+from scfl.study.jobs import (
+    Job,
+    Outcome,
+    build_problem,
+    describe_parameters,
+    draw_fleet,
+    execute,
+    list_jobs,
+    list_search_jobs,
+    locate_problem,
+)
+from scfl.study.search import Choice, choose_rates, settle_rates
+
+_REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
+# Solving for the optimum costs d^2 m + d^3; beyond this width it is left out.
+_WIDEST_SOLVED = 2500
+
+OnDone = Callable[[Job, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A study whose configuration and data have been found sound."""
+
+    study: StudyConfig
+    problem: Problem
+
+    @property
+    def runs(self) -> int:
+        """How many runs it takes, those of a search included."""
+        return len(list_search_jobs(self.study)) + len(list_jobs(self.study))
+
+
+def check_study(study: StudyConfig) -> Ready:
+    """Build the problem and every plan; raise one error with all that is wrong."""
+    try:
+        problem = build_problem(locate_problem(study))
+    except DataError as error:
+        raise ConfigError([issue.within("problem") for issue in error.problems]) from None
+    issues: dict[str, Issue] = {}
+    for job in list_jobs(study):
+        try:
+            job.method.plan(problem.shape, draw_fleet(job, problem))
+        except (ParameterError, InfeasibleError) as error:
+            for issue in error.problems:
+                where = issue.within(f"methods.{job.label}").where.replace("_", "-")
+                seed = f" (with seed {job.seed})" if study.fleet.random_state is None else ""
+                # One sentence per key: the first seed that fails stands for all.
+                issues.setdefault(where, Issue(where, issue.sentence + seed))
+    if issues:
+        raise ConfigError(list(issues.values()))
+    return Ready(study, problem)
+
+
+def run_study(
+    ready: Ready, out: Path, *, jobs: int = 1, on_done: OnDone | None = None
+) -> list[dict[str, Any]]:
+    """Run what is missing and return one summary per run, in the order of the configuration.
+
+    Finished runs are kept as they finish, so an interrupted study goes on where it stopped. The
+    runs go through joblib: ``joblib.parallel_config`` moves them to Dask or Ray.
+    """
+    started = time.monotonic()
+    folder = StudyFolder(out)
+    manifest = _describe(ready)
+    folder.claim({**manifest, "status": "running", "wall_time_s": None})
+
+    def finish(status: str, summaries: Sequence[Mapping[str, Any]]) -> None:
+        wall = round(time.monotonic() - started, 3)
+        folder.write("results.json", summaries)
+        folder.write("manifest.json", {**manifest, "status": status, "wall_time_s": wall})
+
+    search = list_search_jobs(ready.study)
+    failures = _run_missing(folder, search, jobs, on_done)
+    if failures:
+        finish("incomplete", [])
+        raise _failed(failures, len(search), out)
+    choices = choose_rates(search, [folder.read_summary(job) for job in search])
+    main = list_jobs(settle_rates(ready.study, choices))
+    failures = _run_missing(folder, main, jobs, on_done)
+    summaries = [
+        {**folder.read_summary(job), "search": _describe_choice(choices.get(job.label))}
+        for job in main
+        if folder.has(job)
+    ]
+    finish("incomplete" if failures else "complete", summaries)
+    if failures:
+        raise _failed(failures, len(main), out)
+    return summaries
+
+
+def _run_missing(
+    folder: StudyFolder, wanted: Sequence[Job], jobs: int, on_done: OnDone | None
+) -> list[str]:
+    """Do the runs that are not there yet; one sentence for each that failed."""
+    missing = [job for job in wanted if not folder.has(job)]
+    if on_done is not None:
+        for job in wanted:
+            if job not in missing:
+                on_done(job, folder.read_summary(job))
+    attempts = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
+        delayed(_attempt)(number, job) for number, job in enumerate(missing)
+    )
+    failures = []
+    for number, outcome in attempts:
+        job = missing[number]
+        if isinstance(outcome, str):
+            failures.append(f"{job.label}, seed {job.seed}: {outcome}")
+            continue
+        folder.keep(job, outcome)
+        if on_done is not None:
+            on_done(job, outcome.summary)
+    return failures
+
+
+def _failed(failures: Sequence[str], runs: int, out: Path) -> RunError:
+    return RunError(
+        f"{len(failures)} of {runs} runs failed; the others are in {out}: "
+        + "; ".join(failures[:3])
+    )
+
+
+def _describe_choice(choice: Choice | None) -> dict[str, Any] | None:
+    return None if choice is None else {**asdict(choice), "at_edge": choice.at_edge}
+
+
+def _attempt(number: int, job: Job) -> tuple[int, Outcome | str]:
+    """Run one job; a failure is its own only, and the other runs go on."""
+    try:
+        return number, execute(job)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the user reads it
+        return number, f"{type(error).__name__}: {error}"
+
+
+def _describe(ready: Ready) -> dict[str, Any]:
+    config = _describe_config(ready.study)
+    search, main = list_search_jobs(ready.study), list_jobs(ready.study)
+    return {
+        "format": 1,
+        "name": ready.study.name,
+        "scfl_version": version("scfl"),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _REPORTED_PACKAGES},
+        "commit": _find_commit(),
+        "config_hash": hashlib.sha256(
+            json.dumps([[job.label, job.key] for job in (*search, *main)]).encode()
+        ).hexdigest(),
+        "config": config,
+        "seeds": list(ready.study.seeds),
+        "problem": _describe_problem(ready.problem),
+    }
+
+
+def _describe_config(study: StudyConfig) -> dict[str, Any]:
+    """The configuration with every default filled in, as it could stand in a file."""
+    sections = ("problem", "partition", "fleet", "clock", "report", "search")
+    config: dict[str, Any] = {
+        "name": study.name,
+        "seeds": list(study.seeds),
+        **{name: asdict(getattr(study, name)) for name in sections},
+        "methods": {
+            label: {"method": method.name, **describe_parameters(method)}
+            for label, method in study.methods.items()
+        },
+    }
+    kebab: dict[str, Any] = json.loads(json.dumps(_kebab(config)))
+    return kebab
+
+
+def _kebab(value: Any) -> Any:
+    if isinstance(value, dict):
+        given = {key: item for key, item in value.items() if item is not None}
+        return {key.replace("_", "-"): _kebab(item) for key, item in given.items()}
+    return value
+
+
+def _describe_problem(problem: Problem) -> dict[str, Any]:
+    shape, counts = problem.shape, problem.client_classes()
+    optimum: tuple[float | None, float | None] = (None, None)
+    if shape.features <= _WIDEST_SOLVED:
+        loss, accuracy = _solve(problem)
+        optimum = (loss, accuracy if problem.task == "classification" else None)
+    return {
+        "name": problem.name,
+        "task": problem.task,
+        "clients": shape.clients,
+        "rows": shape.rows,
+        "features": shape.features,
+        "outputs": shape.outputs,
+        "test_rows": len(problem.test_features),
+        "client_rows": shape.client_rows.tolist(),
+        "classes": None if problem.classes is None else problem.classes.tolist(),
+        "client_classes": None if counts is None else counts.tolist(),
+        "optimum_loss": optimum[0],
+        "optimum_accuracy": optimum[1],
+    }
+
+
+def _solve(problem: Problem) -> tuple[float, float]:
+    """Loss and accuracy of the exact least-squares solution on all rows."""
+    with threadpool_limits(1, "blas"):
+        rows = problem.features.astype(np.float64)
+        gram, cross = rows.T @ rows, rows.T @ problem.targets.astype(np.float64)
+        best = np.linalg.lstsq(gram, cross, rcond=None)[0]
+        return evaluate_models(problem, [best])[0]
+
+
+def _find_commit() -> str | None:
+    """The commit of the code, where it runs from a checkout."""
+    here = Path(__file__).resolve()
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        # An installed copy may lie inside somebody else's repository.
+        git("ls-files", "--error-unmatch", here.name)
+        return git("rev-parse", "HEAD")
+    except (OSError, subprocess.SubprocessError):
+        return None
