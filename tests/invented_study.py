@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,16 @@ class Past:
     scores: Sequence[float]
     setup_s: float = 0.0
     diverged: bool = False
+
+
+def climbs(*times_s: float, setup_s: float = 0.0, final: float = 0.9) -> list[Past]:
+    """Runs that start at 0.1 and reach 0.9 at the given times; infinity: they stay at 0.5."""
+    return [
+        Past([0.0, time, time + 10], [0.1, final, final], setup_s)
+        if math.isfinite(time)
+        else Past([0.0, 5.0, 100.0], [0.1, 0.5, 0.5], setup_s)
+        for time in times_s
+    ]
 
 
 def invent_study(

@@ -76,6 +76,6 @@ def code_moment(
 ) -> Floats:
     """The covariance of one coded row [x~ y~]: A^T D^2 A, plus n sigma^2 where noise is added."""
     data = np.concatenate([features, targets], axis=1).astype(np.float64)
-    weighted = data if row_weights is None else np.diag(row_weights) @ data
+    weighted = data if row_weights is None else row_weights[:, None] * data
     noisy = [1.0] * features.shape[1] + [float(labels)] * targets.shape[1]
     return weighted.T @ weighted + clients * sigma**2 * np.diag(noisy)

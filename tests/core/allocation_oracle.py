@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import count
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from tests.strategies import laws
 
 from scfl.core.delay import WirelessEdge, Work
 from scfl.core.fleet import Fleet, Shape
+from tests.strategies import laws
 
 # One row is one operation and one message one bit, so rates are rows and messages per second.
 PLAIN = {"macs_per_row": 1.0, "payload_bits": 1.0}
+
+
+@cache
+def attempt_probabilities(law: Any) -> Any:
+    return law.attempt_probabilities()
 
 
 def probability(law: Any, work: Work, client: int, seconds: float) -> float:
@@ -27,11 +33,12 @@ def probability(law: Any, work: Work, client: int, seconds: float) -> float:
                 attempts = k - 1 if start + k * upload_s > seconds else k
                 return 1 - law.erasure**attempts if attempts else 0.0
     total = 0.0
-    for v, weight in law.attempt_probabilities():
+    for v, weight in attempt_probabilities(law):
         left = seconds - compute_s - v * upload_s
-        if left > 0:
-            late = math.exp(-law.variation / compute_s * left) if compute_s > 0 else 0.0
-            total += weight * (1 - late)
+        if left <= 0:
+            break
+        late = math.exp(-law.variation / compute_s * left) if compute_s > 0 else 0.0
+        total += weight * (1 - late)
     return total
 
 

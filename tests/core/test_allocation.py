@@ -1,18 +1,17 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.core.allocation_oracle import PLAIN, best_return, best_total, probability, small_fleets
 
 from scfl.core.allocation import allocate, allocate_within, minimal_deadline
 from scfl.core.delay import ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, Shape, wireless_edge
 from scfl.errors import InfeasibleError, ParameterError
+from tests.core.allocation_oracle import PLAIN, best_return, best_total, probability, small_fleets
 
 PAPER = Shape(np.full(20, 3000), 2000, 10)
 SUBSET = np.full(20, 100)
@@ -194,17 +193,3 @@ def test_redundancy_is_not_rounded_up_by_a_rounding_error():
     fleet = Fleet([10.0, 10.0], [1.0, 1.0], 1.0, 10.0, **PLAIN)
     assert allocate(shape, fleet, redundancy=0.07).coded_rows == 7
     assert allocate(shape, fleet, redundancy=0.071).coded_rows == 8
-
-
-@pytest.mark.parametrize("law", [WirelessEdge(0.99), ShiftedExponential(0.9, 2.0)], ids=repr)
-def test_memory_does_not_grow_with_the_attempts(law):
-    """There is time for 400 attempts and more: a matrix of them takes 3 kB a client and more."""
-    clients = 2000
-    edge = wireless_edge(clients, law=law)
-    fleet = Fleet(edge.macs_per_s, edge.uplink_bps * 30, 1e6, 1e12, law=law)
-    shape = Shape(np.full(clients, 3000), 2000, 10)
-    tracemalloc.start()
-    allocate(shape, fleet, redundancy=0.1, caps=np.full(clients, 100))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 1000 * clients

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import problems, seeds
 
 from scfl.core.coding import CodedData, Noise, draw_summed_code, encode, factor_rows
 from scfl.core.sampling import store_blocks
 from scfl.errors import ParameterError
+from tests import oracles
+from tests.strategies import problems, seeds
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["single", "double"])
 NOISES = [Noise(), Noise(1.5), Noise(1.5, labels=True)]
@@ -167,6 +167,13 @@ def test_the_factor_is_a_root_of_the_gram(rows, weighted):
     factor = factor_rows(rows.features, rows.targets, weights)
     moment = oracles.code_moment(rows.features, rows.targets, row_weights=weights)
     assert factor.T @ factor == pytest.approx(moment, rel=1e-9, abs=1e-9 * moment.max())
+
+
+def test_the_factor_of_many_rows_knows_them_all():
+    data = draw_data(10_000, 3, 2)
+    weights = np.linspace(0, 2, 10_000)
+    factor = factor_rows(*data, weights)
+    assert factor.T @ factor == pytest.approx(oracles.code_moment(*data, row_weights=weights))
 
 
 def test_many_rows_and_many_coded_rows_are_cut_into_pieces_without_seams():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import erasures, laws, ticks, works
 
 from scfl.core.delay import ShiftedExponential, WirelessEdge, Work
 from scfl.errors import ParameterError
+from tests import oracles
+from tests.strategies import erasures, laws, ticks, works
 
 DRAWS = 200_000
 # Fast and slow links and processors, and one client with nothing to compute.
@@ -200,8 +200,9 @@ def test_a_deadline_computed_at_a_jump_admits_that_attempt(slowness):
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100), st.integers(2, 40))
 def test_a_deadline_at_a_jump_of_the_shifted_law_with_nothing_to_compute(tau, variation, v):
+    """However v tau is added up."""
     law = ShiftedExponential(0.5, variation)
-    chance = law.cdf(one_client(0.0, tau, 0.0), v * tau)
+    chance = law.cdf(one_client(0.0, tau, 0.0), np.array([v * tau, sum([tau] * v)]))
     assert chance == pytest.approx(1 - (v + 1) / 2**v, rel=0, abs=1e-12)
 
 

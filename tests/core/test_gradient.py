@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import problems, seeds
 
 from scfl.core.gradient import accumulate_gradient, block_rows, compute_gradient
+from tests import oracles
+from tests.strategies import problems, seeds
 
 # Wide enough that the kernel takes few rows at a time.
 WIDE = (400, 50)

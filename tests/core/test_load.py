@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import mpmath
@@ -7,14 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.core.allocation_oracle import (
-    PLAIN,
-    best_return,
-    deadlines,
-    expected_return,
-    small_fleets,
-)
-from tests.strategies import erasures, laws
 
 from scfl.core.delay import ShiftedExponential, WirelessEdge, Work
 from scfl.core.fleet import Fleet, Shape
@@ -23,6 +16,14 @@ from scfl.core.load_exponential import peak_exponent
 from scfl.core.load_wireless import count_attempts
 from scfl.core.pace import pace_of
 from scfl.errors import ParameterError
+from tests.core.allocation_oracle import (
+    PLAIN,
+    best_return,
+    deadlines,
+    expected_return,
+    small_fleets,
+)
+from tests.strategies import erasures, laws
 
 times = st.floats(1e-3, 1e3)
 
@@ -163,6 +164,21 @@ def test_probabilities_stay_probabilities(law, seconds):
     work = Work(np.array([0.0, 1e-3, 1.0]), np.array([0.01, 0.1, 1.0]), 0.1)
     arrival = arrival_probability(law, work, seconds)
     assert ((arrival >= 0) & (arrival <= 1)).all()
+
+
+@pytest.mark.parametrize("law", [WirelessEdge(0.99), ShiftedExponential(0.9, 2.0)], ids=repr)
+def test_memory_does_not_grow_with_the_attempts(law):
+    """There is time for 400 attempts and more: a matrix of them takes 3 kB a client and more."""
+    clients = 2000
+    rates = np.random.default_rng(0).uniform(0.1, 1.0, (2, clients))
+    fleet = Fleet(rates[0], 100 * rates[1], 100.0, 1.0, law=law, **PLAIN)
+    pace, caps = pace_of(Shape(np.full(clients, 100), 1, 1), fleet), np.full(clients, 100.0)
+    tracemalloc.start()
+    loads = maximise_return(law, pace, 50.0, caps)
+    arrival_probability(law, pace.work(loads), 50.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 700 * clients
 
 
 def test_an_unknown_law_is_refused_by_name():

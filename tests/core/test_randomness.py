@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.strategies import seeds
 
 from scfl.core.randomness import Purpose, stream
+from tests.strategies import seeds
 
 PUBLISHED = [676121, 625252, 992288, 115753, 635367, 111009, 806030, 875198, 133948, 795981]
 

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import oracles
-from tests.strategies import seeds
 
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import (
@@ -23,6 +21,8 @@ from scfl.core.sampling import (
     subset_count,
 )
 from scfl.errors import ParameterError
+from tests import oracles
+from tests.strategies import seeds
 
 counts = st.integers(1, 5)
 owners = st.lists(st.integers(0, 8), min_size=1, max_size=4).filter(any)

@@ -51,6 +51,36 @@ SETTINGS: dict[str, tuple[Method, dict[str, bool]]] = {
         scfl.SCFL(learning_rate=scfl.StepDecay(0.3, 0.8, (50, 100)), coded_rows=12),
         {"unbiased": True},
     ),
+    "scfl, allocated loads": (
+        scfl.SCFL(learning_rate=0.3, coded_rows=12, batches=scfl.Batches(2, redundancy=0.2)),
+        {"unbiased": True},
+    ),
+    "scfl, no code": (
+        scfl.SCFL(learning_rate=0.3, redundancy=0.0, batches=scfl.Batches(2)),
+        {"unbiased": True},
+    ),
+    "cfl-fb": (scfl.CFLFB(learning_rate=0.3), {"unbiased": True}),
+    "cfl-fb, stacked": (
+        scfl.CFLFB(learning_rate=0.3, redundancy=0.4, layout="stacked"),
+        {"unbiased": True},
+    ),
+    "codedfedl": (
+        scfl.CodedFedL(learning_rate=0.3, batches=scfl.Batches(2), redundancy=0.2),
+        {"unbiased": True},
+    ),
+    "codedfedl, stacked": (
+        scfl.CodedFedL(
+            learning_rate=0.3, batches=scfl.Batches(2), redundancy=0.5, layout="stacked"
+        ),
+        {"unbiased": True},
+    ),
+    "dp-cfl": (scfl.DPCFL(learning_rate=0.2, coded_rows=12), {"unbiased": True}),
+    "dp-cfl, bernoulli": (
+        scfl.DPCFL(
+            learning_rate=0.2, coded_rows=12, server_rows=6, batches=scfl.Batches(rule="bernoulli")
+        ),
+        {"unbiased": True},
+    ),
 }
 
 

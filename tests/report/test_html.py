@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from scfl.errors import OutputError
 from scfl.report.html import render_report, write_report
+from scfl.report.sentences import describe_parameters
 from scfl.study.conclusion import conclude
 from scfl.study.records import load_study
 from scfl.study.summary import summarise
@@ -140,6 +142,16 @@ def test_what_diverged_is_listed_with_its_reason(page: Page) -> None:
 def test_how_it_was_made_is_said(page: Page) -> None:
     for words in ("0123456789abcdef", "numpy 2.4.6", "gram-shortcut", '"random-features": 400'):
         assert words in page.text
+    assert "learning rate 2, sigma 0" in page.text
+
+
+def test_parameters_are_listed_once_and_differences_shown(folder: Path) -> None:
+    run = load_study(folder).runs[0]
+    one = {"learning_rate": 0.5, "batches": {"subsets": 5, "rows": None}, "make_up": True}
+    other = {**one, "learning_rate": 1.0, "make_up": False}
+    runs = [replace(run, parameters=parameters) for parameters in (one, other, one)]
+    assert describe_parameters(runs) == "learning rate 0.5 or 1, subsets 5, make up on or off"
+    assert describe_parameters([replace(run, parameters={})]) == "none"
 
 
 def test_the_same_folder_gives_the_same_page(folder: Path, text: str) -> None:
@@ -214,6 +226,8 @@ def test_a_crowd_is_cut_to_its_ends_and_the_page_stays_small(tmp_path: Path) -> 
     page = Page(text)
     assert "The 10 clients heard least and the 10 heard most, of 300." in page.text
     assert "A cell holds up to 3 rounds and 2 clients" in page.text
+    # One row each in the summary and the scores, and the two ends of the crowd.
+    assert len([head for head in page.named("th") if head.get("scope") == "row"]) == 1 + 1 + 20
     assert len(text) < 500_000
 
 

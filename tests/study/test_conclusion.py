@@ -9,8 +9,7 @@ import pytest
 from scfl.study.conclusion import conclude
 from scfl.study.records import Study
 from scfl.study.summary import summarise
-from tests.invented_study import Past, invent_study
-from tests.study.test_summary import climbs
+from tests.invented_study import Past, climbs, invent_study
 
 INF = math.inf
 
@@ -38,8 +37,8 @@ def test_a_lead_in_some_seeds_only_is_said() -> None:
     study = invent_study({"a": climbs(10, 20, 90), "fedavg": climbs(40, 40, 40)})
     assert sentences(study) == [
         (
-            "On the virtual clock, a is first: accuracy 0.90 after 20 s, 2.0 times sooner than fedavg "
-            "(40 s), ahead in 2 of 3 seeds."
+            "On the virtual clock, a is first: accuracy 0.90 after 20 s, 2.0 times sooner than "
+            "fedavg (40 s), ahead in 2 of 3 seeds."
         ),
         "No method here has a setup, so it makes no difference whether setup time is counted.",
         "Times are medians over 3 seeds.",

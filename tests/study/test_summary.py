@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,24 +13,14 @@ from hypothesis import strategies as st
 
 from scfl.errors import ParameterError
 from scfl.study.records import load_study
-from scfl.study.summary import Summary, spread_over_seeds, summarise, time_to_target
+from scfl.study.summary import LabelSummary, Summary, spread_over_seeds, summarise, time_to_target
 from tests.fabricated_study import fabricate_study
-from tests.invented_study import Past, invent_study
+from tests.invented_study import Past, climbs, invent_study
 
 INF = math.inf
 
 
-def climbs(*times_s: float, setup_s: float = 0.0, final: float = 0.9) -> list[Past]:
-    """Runs that start at 0.1 and reach 0.9 at the given times; infinity: they stay at 0.5."""
-    return [
-        Past([0.0, time, time + 10], [0.1, final, final], setup_s)
-        if math.isfinite(time)
-        else Past([0.0, 5.0, 100.0], [0.1, 0.5, 0.5], setup_s)
-        for time in times_s
-    ]
-
-
-def of(summary: Summary, label: str):
+def of(summary: Summary, label: str) -> LabelSummary:
     return next(each for each in summary.labels if each.label == label)
 
 
@@ -109,6 +101,13 @@ def test_pairs_that_both_fail_say_nothing_and_lone_failures_do() -> None:
     assert of(summarise(both, target=0.9), "a").speed_up["apart"] is None
 
 
+def test_a_draw_is_no_lead() -> None:
+    study = invent_study({"fedavg": climbs(10, 20), "a": climbs(10, 10)})
+    speed = of(summarise(study, target=0.9), "a").speed_up["apart"]
+    assert speed is not None
+    assert (speed.ahead, speed.pairs, speed.spread.low) == (1, 2, 1.0)
+
+
 def test_the_setup_counts_on_one_clock_only() -> None:
     study = invent_study({"fedavg": climbs(40), "a": climbs(10, setup_s=70)})
     summary = summarise(study, target=0.9)
@@ -175,6 +174,22 @@ def test_a_loss_target_is_97_percent_of_the_way_and_the_best_meets_it(
     assert reach["apart"].reached == 1
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_study_can_name_its_own_target(task: str) -> None:
+    study = invent_study({"a": climbs(10)}, task=task)
+    asked = {"report": {"target-accuracy": 0.42, "target-loss": 0.37}}
+    study = replace(study, manifest=replace(study.manifest, config=asked))
+    target = summarise(study).target
+    assert target is not None
+    assert (target.value, target.rule) == (
+        0.42 if task == "classification" else 0.37,
+        "as asked for",
+    )
+    overruled = summarise(study, target=0.5).target
+    assert overruled is not None
+    assert overruled.value == 0.5
+
+
 def test_nothing_to_compare_is_no_error() -> None:
     assert summarise(invent_study({})).target is None
     lost = summarise(invent_study({"a": [Past([0, 1], [0.1, 0.2], diverged=True)]}))
@@ -183,7 +198,7 @@ def test_nothing_to_compare_is_no_error() -> None:
     assert lost.labels[0].reach is None
 
 
-def test_a_folder_is_summarised(tmp_path) -> None:
+def test_a_folder_is_summarised(tmp_path: Path) -> None:
     study = load_study(fabricate_study(tmp_path))
     summary = summarise(study)
     assert [label.label for label in summary.labels] == ["scfl", "fedavg", "fl-pma-0.2"]

@@ -142,19 +142,27 @@ def _improve_all(search: _Search, waiting: list[Ints], best: Floats, top: Floats
 
 def _bounds(search: _Search) -> Iterator[tuple[int, Ints, Floats]]:
     """Walk over v: the clients who can be on that piece, and what they return there at most."""
-    for v in range(2, len(search.weights) + 2):
-        if not (search.rows > v * search.step).any():
+    last = len(search.weights) + 1
+    least = 1.0 if search.whole else 0.0
+    end = search.rows - 2 * search.step
+    for v in range(2, last + 1):
+        begin = search.rows - (v + 1) * search.step
+        client = np.flatnonzero((end > 0) & (end >= least) & ((begin < search.caps) | (v == last)))
+        if client.size:
+            low, high = _ends(search, client, v)
+            if search.whole:
+                holds_load = np.floor(high) >= np.maximum(low, 1)
+                client, low, high = client[holds_load], low[holds_load], high[holds_load]
+            mean = search.rows[client] - search.means[v - 2] * search.step[client]
+            loads = np.clip(search.kappa * mean, low, high)
+            share = -np.expm1(search.variation * (1 - mean / loads))
+            yield v, client, search.sums[v - 2] * loads * share
+        elif not (end > 0).any():
             return
-        low, high = _ends(search, slice(None), v)
-        holds_load = np.floor(high) >= np.maximum(low, 1) if search.whole else high > low
-        client = np.flatnonzero(holds_load)
-        mean = search.rows[client] - search.means[v - 2] * search.step[client]
-        loads = np.clip(search.kappa * mean, low[client], high[client])
-        share = -np.expm1(search.variation * (1 - mean / loads))
-        yield v, client, search.sums[v - 2] * loads * share
+        end = begin
 
 
-def _ends(search: _Search, client: Ints | slice, v: Ints | int) -> tuple[Floats, Floats]:
+def _ends(search: _Search, client: Ints, v: Ints | int) -> tuple[Floats, Floats]:
     """Return where pieces begin and end; the last v has none after it and goes down to 0."""
     rows, step = search.rows[client], search.step[client]
     low = np.where(v == len(search.weights) + 1, 0.0, np.maximum(rows - (v + 1) * step, 0))
@@ -167,14 +175,17 @@ def _improve(search: _Search, client: Ints, v: Ints, best: Floats, top: Floats) 
     client, v = client[order], v[order]
     pieces = _Pieces(client, v, *_ends(search, client, v))
     peak = _peaks(search, pieces)
-    caps, middle = search.caps[client], np.rint(peak)
+    middle, caps = np.rint(peak), search.caps[client]
     near = [np.clip(middle + move, 1, caps) for move in (-1, 0, 1)] if search.whole else [peak]
-    for loads in near:
-        returns = _values(search, pieces, loads)
-        # A client can have several pieces here: the last assignment has to be the largest.
-        rising = np.argsort(returns, kind="stable")
-        better = rising[returns[rising] > top[client[rising]]]
-        best[client[better]], top[client[better]] = loads[better], returns[better]
+    loads, returns = peak, np.zeros(peak.size)
+    for candidate in near:
+        value = _values(search, pieces, candidate)
+        loads = np.where(value > returns, candidate, loads)
+        returns = np.maximum(value, returns)
+    better = np.flatnonzero(returns > top[client])
+    # A client can have several pieces here: the largest return has to be the last to be written.
+    better = better[np.argsort(returns[better])]
+    best[client[better]], top[client[better]] = loads[better], returns[better]
 
 
 def _peaks(search: _Search, pieces: _Pieces) -> Floats:

@@ -37,7 +37,7 @@ class Batches:
             if self.rows is not None:
                 require.count("rows", self.rows, at_least=1)
             if self.redundancy is not None:
-                require.number("redundancy", self.redundancy, above=0, below=1)
+                require.number("redundancy", self.redundancy, at_least=0, below=1)
 
     @property
     def sampling(self) -> Sampling:

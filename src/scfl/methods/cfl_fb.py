@@ -86,11 +86,12 @@ def plan_hidden_code(
     """Loads, deadline and weighted code for batches of one subset each; CFL-FB has one of all."""
     sampling = Subsets(subsets, fixed=True)
     rows = count_coded_rows(shape, None, redundancy / subsets, layout)
+    held = held_rows(rows, layout)
     found = allocate(
         shape,
         fleet,
         caps=-(-shape.client_rows // subsets),
-        coded_rows=held_rows(rows, layout),
+        coded_rows=held,
     )
     return Plan(
         shape=shape,
@@ -100,22 +101,23 @@ def plan_hidden_code(
         arrival_probability=found.arrival_probability,
         code=Code(
             rows=rows,
-            server_rows=held_rows(rows, layout),
+            server_rows=held,
             noise=noise,
             layout=layout,
             per_subset=subsets > 1,
             processed_weight=np.sqrt(1 - found.arrival_probability),
-        ),
+        )
+        if held
+        else None,
         learned=learned,
     )
 
 
 def combine_hidden_code(plan: Plan) -> Combination:
     """Arrivals count once, and the code for the rest of the batch; the batch for all of them."""
-    assert plan.code is not None
     assert isinstance(plan.sampling, Subsets)
     # A client's gradient is scaled up to all batches already; the code of one batch is not.
     return Combination(
         clients=np.ones(plan.shape.clients),
-        coded=np.full(plan.code.blocks, float(plan.sampling.count)),
+        coded=np.full(plan.code.blocks if plan.code else 0, float(plan.sampling.count)),
     )

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scfl.core.coding import CodedData, Noise, as_noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.sampling import Bernoulli, Subsets
+from scfl.errors import InfeasibleError, Problem
 from scfl.methods.batches import Batches
 from scfl.methods.protocol import Arrivals, Code, Combination, Layout, Plan, ServerOnly, State
 from scfl.methods.schedule import LearningRate, descend
@@ -65,6 +66,10 @@ class DPCFL:
         redundancy = settle_redundancy(self.redundancy, self.batches)
         rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout)
         held = held_rows(rows, self.layout)
+        if not held:
+            raise InfeasibleError(
+                [Problem("redundancy", "0 leaves the server nothing to train on; give more than 0")]
+            )
         server_rows = self.server_rows or max(1, round(held / self.batches.subsets))
         check_server_rows(server_rows, held)
         return Plan(

@@ -93,6 +93,13 @@ class Plan:
     code: Code | None = None
     learned: Literal["average", "last"] = "average"
 
+    @property
+    def inverse_probability(self) -> Floats:
+        """The weight 1/p that makes a client's arrivals unbiased; 0 for who is never asked."""
+        assert self.arrival_probability is not None
+        asked = self.loads > 0
+        return np.where(asked, 1 / np.where(asked, self.arrival_probability, 1.0), 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:

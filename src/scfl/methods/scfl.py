@@ -82,12 +82,10 @@ class SCFL:
         )
         rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout)
         held = held_rows(rows, self.layout)
-        code = Code(
-            rows=rows,
-            server_rows=count_server_rows(shape, fleet, wait, held, self.server_rows),
-            noise=as_noise(self.noise),
-            layout=self.layout,
-        )
+        code = None
+        if held:
+            server_rows = count_server_rows(shape, fleet, wait, held, self.server_rows)
+            code = Code(rows, server_rows, as_noise(self.noise), self.layout)
         return Plan(
             shape=shape,
             loads=loads,
@@ -99,12 +97,11 @@ class SCFL:
         )
 
     def combine(self, plan: Plan, arrivals: Arrivals, state: State) -> Combination:
-        assert plan.code is not None
-        assert plan.arrival_probability is not None
+        if plan.code is None:
+            return Combination(clients=plan.inverse_probability)
         sigma = plan.code.noise.sigma if self.make_up else 0.0
-        reachable = np.maximum(plan.arrival_probability, np.finfo(float).tiny)
         return Combination(
-            clients=np.where(plan.loads > 0, 0.5 / reachable, 0.0),
+            clients=0.5 * plan.inverse_probability,
             coded=np.full(plan.code.blocks, 0.5),
             shrink=0.5 * plan.shape.clients * sigma**2,
         )

@@ -58,8 +58,9 @@ def count_coded_rows(
     shape: Shape, coded_rows: int | None, redundancy: float, layout: Layout
 ) -> Ints:
     """The coded rows that each client sends: all of them when summed, a share when stacked."""
-    total = max(1, round(redundancy * shape.rows)) if coded_rows is None else coded_rows
-    if layout == "summed":
+    wanted = max(redundancy > 0, round(redundancy * shape.rows))
+    total = wanted if coded_rows is None else coded_rows
+    if layout == "summed" or total == 0:
         return np.full(shape.clients, total, dtype=np.int64)
     if total < shape.clients:
         raise InfeasibleError(

@@ -59,7 +59,7 @@ _optional = partial(_unless, type(None))
 VOCABULARY: dict[str, Check] = {
     "learning_rate": _unless((StepDecay, TheoremOne), _number(above=0)),
     "batches": _batches,
-    "redundancy": _optional(_number(above=0, below=1)),
+    "redundancy": _optional(_number(at_least=0, below=1)),
     "coded_rows": _optional(_count),
     "server_rows": _optional(_count),
     "deadline_s": _optional(_number(above=0)),

@@ -93,7 +93,7 @@ def draw_bytes(summary: Summary, *, name: str) -> Markup:
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=8.5,
+                fontsize=9,
             )
         axes.set_xlabel("bytes, all clients together")
         axes.set_title("Bytes moved by each method")
@@ -175,7 +175,7 @@ def _write_counts(axes: Axes, counts: Floats) -> None:
             f"{value:,.0f}" if value < 10_000 else f"{value / 1000:.0f}k",
             ha="center",
             va="center",
-            fontsize=6.5,
+            fontsize=7,
             color=PAPER if value > 0.55 * largest else INK,
         )
 

@@ -98,7 +98,7 @@ def draw_panel(panels: Panels, clock: Clock, *, name: str) -> Markup:
     """One metric on one clock, for the page; the legend stands in the page."""
 
     def paint(figure: Figure) -> None:
-        axes = add_axes(figure, left=42, right=40, bottom=34, top=22)
+        axes = add_axes(figure, left=42, right=44, bottom=34, top=22)
         _paint(axes, panels, clock)
 
     described = ", ".join(panels.curves[clock])
@@ -124,7 +124,7 @@ def curve_picture(
     summary = summarise(study, target=target, reference=reference)
     metric: Metric = "accuracy" if study.manifest.problem.task == "classification" else "loss"
     panels = collect_panels(study, summary, metric, clocks)
-    panel_width, height = 345.0, 262.0
+    panel_width, height = 349.0, 262.0
 
     def paint(figure: Figure) -> None:
         for place, clock in enumerate(clocks):
@@ -132,7 +132,7 @@ def curve_picture(
             axes = add_axes(
                 figure,
                 left=46 + place * panel_width,
-                right=42 + rest * panel_width,
+                right=46 + rest * panel_width,
                 bottom=36,
                 top=50,
             )
@@ -343,7 +343,7 @@ def _mark_lines(axes: Axes, panels: Panels) -> None:
     lowest = -math.inf
     for value, text in sorted(marks):
         place = float(axes.transData.transform((0, value))[1]) * to_points
-        half = 4.5 * (1 + text.count("\n"))
+        half = 4.8 * (1 + text.count("\n"))
         shift = max(lowest + half - place, 0.0)
         lowest = place + shift + half
         axes.annotate(
@@ -353,7 +353,7 @@ def _mark_lines(axes: Axes, panels: Panels) -> None:
             xytext=(4, shift),
             textcoords="offset points",
             va="center",
-            fontsize=7.5,
+            fontsize=8,
             linespacing=1.05,
             color=INK,
         )

@@ -101,6 +101,9 @@ def render_report(
         holdings=sentences.describe_holdings(study.manifest),
         holding_figures=_holding_figures(study, names),
         diverged=[run for run in study.runs if run.diverged],
+        parameters=[
+            (label, sentences.describe_parameters(study.of(label))) for label in study.labels
+        ],
         config=json.dumps(study.manifest.config, indent=2, ensure_ascii=False),
         shortcut=any(run.coding == "gram-shortcut" for run in study.runs),
         status_colours=STATUS_COLOURS,

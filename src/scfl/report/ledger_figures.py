@@ -63,7 +63,7 @@ class Rows:
     def left(self) -> float:
         """Room for the longest name, in points."""
         longest = max((len(name) for name in self.names), default=1) if self.named else 5
-        return 25.0 + 4.9 * longest
+        return 25.0 + 5.1 * longest
 
 
 def short_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def label_rows(axes: Axes, rows: Rows, *, words: bool = True) -> None:
             textcoords="offset points",
             ha="right",
             va="center_baseline",
-            fontsize=7.5,
+            fontsize=8,
             color=MUTED,
         )
     axes.annotate(
@@ -236,5 +236,5 @@ def label_rows(axes: Axes, rows: Rows, *, words: bool = True) -> None:
         ha="center",
         va="center",
         rotation=90,
-        fontsize=9,
+        fontsize=9.5,
     )

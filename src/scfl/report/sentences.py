@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -156,6 +157,18 @@ def describe_releases(clients: Sequence[ClientRecord]) -> list[str]:
     return sentences
 
 
+def describe_parameters(runs: Sequence[Run]) -> str:
+    """The parameters of one label, those that are set; several values where seeds differ."""
+    values: dict[str, list[str]] = {}
+    for run in runs:
+        for name, value in _flatten(run.parameters):
+            found = values.setdefault(name.replace("_", " "), [])
+            word = f"{value:g}" if isinstance(value, float) else str(value)
+            if word not in found:
+                found.append(word)
+    return ", ".join(f"{name} {' or '.join(found)}" for name, found in values.items()) or "none"
+
+
 def describe_holdings(manifest: Manifest) -> str:
     """How unequal the clients are."""
     problem = manifest.problem
@@ -166,6 +179,16 @@ def describe_holdings(manifest: Manifest) -> str:
     held = [sum(count > 0 for count in counts) for counts in problem.client_classes]
     kinds = format_range(min(held), max(held), format_number)
     return f"{words} of {kinds} of the {len(problem.classes)} classes."
+
+
+def _flatten(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value)
+        elif isinstance(value, bool):
+            yield name, "on" if value else "off"
+        elif value is not None:
+            yield name, value
 
 
 def _kind(event: Release) -> tuple[object, ...]:

@@ -119,7 +119,7 @@ class Summary:
 def summarise(
     study: Study, *, target: float | None = None, reference: str | None = None
 ) -> Summary:
-    """Aggregate a study; the target and the reference label follow from the data if not given."""
+    """Aggregate a study; what is not given follows from its configuration, else from its data."""
     runs = {label: study.of(label) for label in study.labels}
     with Requirements() as require:
         if reference is not None:
@@ -264,6 +264,8 @@ def _speed_up(own: Reach, reference: Reach, band: Band) -> SpeedUp | None:
 def _target(study: Study, runs: Mapping[str, Sequence[Run]], given: float | None) -> Target | None:
     classification = study.manifest.problem.task == "classification"
     metric: Literal["accuracy", "loss"] = "accuracy" if classification else "loss"
+    asked = study.manifest.config.get("report") or {}
+    given = asked.get(f"target-{metric}") if given is None else given
     if given is not None:
         return Target(metric, float(given), "as asked for") if runs else None
     finals = []
