@@ -2,7 +2,7 @@
 # first makes .venv with the pinned packages that it needs; a stamp in there says that it is done.
 
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= auto
 ARGS ?=
 
 VENV := .venv
@@ -18,7 +18,7 @@ help: ## list these commands
 demo: $(VENV)/.runs ## train on a simulated wireless edge and write runs/demo/report.html
 	$(VENV)/bin/scfl demo --out runs/demo
 
-test: $(VENV)/.develops ## run the tests, JOBS at a time (make test JOBS=1 ARGS='-k coding')
+test: $(VENV)/.develops ## run the tests, on every core (make test JOBS=1 ARGS='-k coding')
 	$(PY) -m pytest -n $(JOBS) $(ARGS)
 
 check: lint types layers pins ## check style, types, layers and pins
@@ -44,12 +44,12 @@ bench: $(VENV)/.develops ## measure the gradient kernel on this machine
 
 clean: ## remove whatever make and the tools left, and the demo's results
 	rm -rf $(VENV) runs/demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The pins name every package to the last, so pip has nothing to resolve (--no-deps).
 $(VENV)/.runs: pyproject.toml requirements/runtime.txt requirements/build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 \
-	  "scfl needs Python 3.11 or newer and $(PYTHON) is not: name one, as in make PYTHON=python3.12"; exit 1; }
+	  "scfl needs Python 3.11 or newer, which $(PYTHON) is not; name one: make PYTHON=python3.12"; exit 1; }
 	@echo "Installing scfl and what it runs on into $(VENV), once: this takes about half a minute."
 	@# A half-made environment is made anew. Debian's Python without python3-venv makes one with no pip.
 	@$(PY) -m pip show --quiet pip 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1 || { \

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from scfl.core.delay import ShiftedExponential, WirelessEdge, Work
 from scfl.core.fleet import Fleet, Shape
-from scfl.core.load import arrival_probability, maximise_return
+from scfl.core.load import maximise_return
 from scfl.core.load_exponential import peak_exponent
-from scfl.core.load_wireless import count_attempts
 from scfl.core.pace import pace_of
 from scfl.errors import ParameterError
 from tests.core.allocation_oracle import (
@@ -36,7 +35,7 @@ def one_client(law: Any, rows_per_s: float, attempts_per_s: float, rows: int) ->
 def best_whole(fleet: Fleet, shape: Shape, seconds: float) -> tuple[Any, Any]:
     pace, caps = pace_of(shape, fleet), shape.client_rows.astype(float)
     loads = maximise_return(fleet.law, pace, seconds, caps)
-    return loads, loads * arrival_probability(fleet.law, pace.work(loads), seconds)
+    return loads, loads * fleet.law.cdf(pace.work(loads), seconds)
 
 
 @given(st.data())
@@ -73,6 +72,32 @@ def test_whole_loads_are_the_best_where_rows_and_attempts_are_of_any_length(
     fleet, shape = one_client(law, 1.0, attempts_per_row, 390)
     _, returns = best_whole(fleet, shape, seconds)
     assert returns[0] == pytest.approx(best_return(fleet, shape, 0, 390, seconds), rel=1e-12)
+
+
+@pytest.mark.parametrize("erasure", [0.0, 0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("kind", [WirelessEdge, lambda p: ShiftedExponential(p, 1.5)])
+def test_loads_of_many_random_clients(kind, erasure):
+    """Numbers without any pattern, where sums round every way and no peak is near its load."""
+    law, cap, seconds = kind(erasure), 12, 10.0
+    rates = np.exp(np.random.default_rng(5).uniform(-2, 2, (2, 3000)))
+    fleet = Fleet(rates[0], rates[1], 0.7, 1.0, law=law, **PLAIN)
+    shape = Shape(np.full(3000, cap), 1, 1)
+    pace = pace_of(shape, fleet)
+    whole, real = (
+        loads * law.cdf(pace.work(loads), seconds)
+        for loads in (
+            maximise_return(law, pace, seconds, np.full(3000, float(cap)), whole=whole)
+            for whole in (True, False)
+        )
+    )
+    loads = np.arange(cap + 1.0)
+    returns = [load * law.cdf(pace.work(np.full(3000, load)), seconds) for load in loads]
+    np.testing.assert_allclose(whole, np.max(returns, axis=0), rtol=1e-12)
+    assert (real >= whole * (1 - 1e-12)).all()
+    if isinstance(law, WirelessEdge):
+        left = (seconds - 1 / 0.7 - np.arange(1, 300)[:, None] / rates[1]) * rates[0]
+        values = np.clip(left, 0, cap) * law.success(np.arange(1.0, 300)[:, None])
+        np.testing.assert_allclose(real, values.max(axis=0), rtol=1e-12)
 
 
 @given(st.data())
@@ -149,9 +174,9 @@ def test_the_moment_of_an_attempt_admits_it_and_the_double_before_does_not(
     law, rounds = WirelessEdge(erasure), 50
     work = Work(np.array([compute_s]), np.array([upload_s]), download_s)
     jump = compute_s + download_s + attempt * upload_s
-    enough = count_attempts(law, work, 1e300)
-    assert count_attempts(law, work, jump) == np.minimum(attempt, enough)
-    assert count_attempts(law, work, np.nextafter(jump, 0)) == np.minimum(attempt - 1, enough)
+    enough = law.count_attempts(work, 1e300)
+    assert law.count_attempts(work, jump) == np.minimum(attempt, enough)
+    assert law.count_attempts(work, np.nextafter(jump, 0)) == np.minimum(attempt - 1, enough)
     # The same decision as comparing what is drawn.
     delays = law.sample(work, rounds, np.random.default_rng(0))
     attempts = np.rint((delays - compute_s - download_s) / upload_s)
@@ -162,7 +187,7 @@ def test_the_moment_of_an_attempt_admits_it_and_the_double_before_does_not(
 def test_probabilities_stay_probabilities(law, seconds):
     """Rounding once gave 1 + 4e-16, whose 1 - P has no root."""
     work = Work(np.array([0.0, 1e-3, 1.0]), np.array([0.01, 0.1, 1.0]), 0.1)
-    arrival = arrival_probability(law, work, seconds)
+    arrival = law.cdf(work, seconds)
     assert ((arrival >= 0) & (arrival <= 1)).all()
 
 
@@ -175,7 +200,7 @@ def test_memory_does_not_grow_with_the_attempts(law):
     pace, caps = pace_of(Shape(np.full(clients, 100), 1, 1), fleet), np.full(clients, 100.0)
     tracemalloc.start()
     loads = maximise_return(law, pace, 50.0, caps)
-    arrival_probability(law, pace.work(loads), 50.0)
+    law.cdf(pace.work(loads), 50.0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 700 * clients

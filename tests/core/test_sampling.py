@@ -210,7 +210,6 @@ def test_subsets_do_not_depend_on_how_rounds_are_chunked(seed, count, first, len
     assert (np.concatenate(parts) == whole).all()
 
 
-@pytest.mark.xfail(raises=IndexError, reason="core/sampling: draw_subsets of no rounds")
 @given(seeds, counts, st.integers(0, 40))
 def test_no_rounds_take_no_subset(seed, count, first):
     assert draw_subsets(seed, first, 0, count).tolist() == []

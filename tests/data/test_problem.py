@@ -23,7 +23,10 @@ def test_rows_keep_their_client_and_their_target() -> None:
     assert list(problem.client_names) == ["3", "5", "7"]
     assert problem.client_rows.tolist() == [20, 10, 10]
     for index, name in enumerate(problem.client_names):
-        rows, targets = problem.features[problem.client(index)], problem.targets[problem.client(index)]
+        rows, targets = (
+            problem.features[problem.client(index)],
+            problem.targets[problem.client(index)],
+        )
         mine = by_row == int(name)
         together = np.column_stack([rows, targets])
         wanted = np.column_stack([X[mine], Y[mine]])
@@ -103,7 +106,10 @@ def test_features_and_intercept_apply_to_new_rows_too() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"X": np.where(np.arange(120).reshape(40, 3) == 52, np.nan, X)}, "X, row 17, column 1: nan"),
+        (
+            {"X": np.where(np.arange(120).reshape(40, 3) == 52, np.nan, X)},
+            "X, row 17, column 1: nan",
+        ),
         ({"X": X[:, 0]}, "X has shape (40,)"),
         ({"X": X.astype(str)}, "give numbers"),
         ({"y": Y[:-1]}, "y has 39 rows, X has 40"),
@@ -111,10 +117,19 @@ def test_features_and_intercept_apply_to_new_rows_too() -> None:
         ({"y": np.zeros(40, int)}, "single class"),
         ({"clients": 41}, "41 clients for 40 training rows"),
         ({"clients": np.zeros(39)}, "clients has shape (39,)"),
-        ({"clients": np.repeat([0, 1], 20), "client_names": ["0", "1", "2"]}, "'2' has no training rows"),
-        ({"clients": np.repeat([0, 1], 20), "client_names": ["0"]}, "'1' is not among client_names"),
+        (
+            {"clients": np.repeat([0, 1], 20), "client_names": ["0", "1", "2"]},
+            "'2' has no training rows",
+        ),
+        (
+            {"clients": np.repeat([0, 1], 20), "client_names": ["0"]},
+            "'1' is not among client_names",
+        ),
         ({"test": (X[:, :2], Y)}, "test X has 2 columns, X has 3"),
-        ({"y": np.array(["a", "b"] * 20), "test": (X[:1], np.array(["c"]))}, "test y, row 0: class"),
+        (
+            {"y": np.array(["a", "b"] * 20), "test": (X[:1], np.array(["c"]))},
+            "test y, row 0: class",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named(change: dict[str, object], sentence: str) -> None:

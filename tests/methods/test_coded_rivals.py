@@ -31,7 +31,7 @@ CLEAN = scfl.wireless_edge(5, erasure=0.0, random_state=1)
         (scfl.CFLFB(noise=1.5), 1),
         (scfl.CFLFB(noise=scfl.Noise(1.5, labels=True), layout="stacked", redundancy=0.4), 1),
         (scfl.CodedFedL(noise=1.5, batches=scfl.Batches(3), redundancy=0.3), 3),
-        (scfl.DPCFL(noise=1.5, coded_rows=10), 1),
+        (scfl.DPCFL(noise=1.5, coded_rows=40, server_rows=40), 1),
     ],
 )
 def test_noise_adds_exactly_its_bias(method: Method, times: int) -> None:

@@ -54,7 +54,7 @@ def test_stacked_layout_shares_the_coded_rows_out() -> None:
 
 
 def test_a_deadline_nobody_meets_names_the_clients_and_one_that_works() -> None:
-    with pytest.raises(InfeasibleError, match="leaves client 0, client 1, .* no chance") as error:
+    with pytest.raises(InfeasibleError, match=r"leaves client 0, client 1, .* no chance") as error:
         scfl.SCFL(deadline_s=1e-4).plan(SHAPE, fleet())
     enough = float(str(error.value).split("give at least ")[1].split(" s")[0])
     assert (scfl.SCFL(deadline_s=enough).plan(SHAPE, fleet()).arrival_probability > 0).all()
@@ -130,5 +130,5 @@ def test_all_wrong_parameters_are_reported_at_once() -> None:
 
 
 def test_more_server_rows_than_held_is_refused() -> None:
-    with pytest.raises(InfeasibleError, match="server_rows: 9 rows a round, but .* holds 5"):
+    with pytest.raises(InfeasibleError, match=r"server_rows: 9 rows a round, but .* holds 5"):
         scfl.SCFL(coded_rows=5, server_rows=9).plan(SHAPE, fleet())

@@ -27,7 +27,7 @@ class Patient:
     name: ClassVar[str] = "patient"
 
     def plan(self, shape: scfl.Shape, fleet: scfl.Fleet) -> Plan:
-        loads = scfl.Batches(2).loads(shape)
+        loads = scfl.Batches(2).loads(shape, fleet)
         work = fleet.work(shape, loads)
         seconds = 2 * float(fleet.law.mean(work).max())
         return Plan(

@@ -101,7 +101,10 @@ def test_theorem_one_in_a_file() -> None:
         ({"seeds": [1, 1]}, "seeds: [1, 1] is not allowed"),
         ({"name": 3}, "name: 3 is not a name"),
         ({"methods": {}}, "methods: is missing"),
-        ({"methods": {"sclf": {}}}, "methods.sclf.method: 'sclf' is not known; did you mean 'scfl'?"),
+        (
+            {"methods": {"sclf": {}}},
+            "methods.sclf.method: 'sclf' is not known; did you mean 'scfl'?",
+        ),
         ({"methods": {"scfl": 3}}, "methods.scfl: 3 is a value"),
         ({"methods": {"scfl": {"noise": -1}}}, "methods.scfl.noise: -1 is not allowed"),
         (
@@ -143,7 +146,12 @@ def test_everything_wrong_is_said_at_once() -> None:
 def test_overrides_win_and_keep_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
-    overrides = ["clock.rounds=9", "methods.scfl.noise.sigma=0.1", "name=other", "fleet.erasure=0.2"]
+    overrides = [
+        "clock.rounds=9",
+        "methods.scfl.noise.sigma=0.1",
+        "name=other",
+        "fleet.erasure=0.2",
+    ]
     study = load_study_config(path, overrides)
     assert study.clock.rounds == 9
     assert study.name == "other"

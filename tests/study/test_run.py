@@ -92,7 +92,7 @@ def test_half_written_runs_are_not_taken_for_whole_ones(tmp_path: Path) -> None:
     ready = check_study(study())
     run_study(ready, tmp_path)
     before = contents(tmp_path)
-    victim = tmp_path / ready.jobs[0].folder
+    victim = tmp_path / list_jobs(study())[0].folder
     (victim / "result.json").unlink()
     litter = tmp_path / "runs" / ".unfinished-xyz"
     litter.mkdir()
@@ -189,9 +189,7 @@ def test_the_check_names_bad_data(tmp_path: Path) -> None:
     np.savez(tmp_path / "good.npz", X=np.ones((10, 2)), y=np.arange(10.0))
     with pytest.raises(ConfigError, match="needs an array named 'clients'"):
         check_study(
-            study(
-                problem={"dataset": str(tmp_path / "good.npz")}, partition={"kind": "column"}
-            )
+            study(problem={"dataset": str(tmp_path / "good.npz")}, partition={"kind": "column"})
         )
 
 

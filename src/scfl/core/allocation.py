@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from scfl.core.deadline import Returns, find_deadline
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, Shape, check_fits
-from scfl.core.load import arrival_probability, maximise_return
+from scfl.core.load import maximise_return
 from scfl.core.pace import Pace, pace_of
 from scfl.core.parameter import Requirements
 from scfl.errors import InfeasibleError, Problem
@@ -157,7 +157,7 @@ def minimal_deadline(shape: Shape, fleet: Fleet, loads: ArrayLike, target_rows: 
 
     def returns(seconds: float, some: Ints) -> Floats:
         work = pace.some(some).work(asked[some])
-        return asked[some] * arrival_probability(law, work, seconds)
+        return asked[some] * law.cdf(work, seconds)
 
     return find_deadline(
         returns,
@@ -171,7 +171,7 @@ def minimal_deadline(shape: Shape, fleet: Fleet, loads: ArrayLike, target_rows: 
 
 def _allocation(task: _Task, seconds: float, coded_rows: int) -> Allocation:
     loads = maximise_return(task.law, task.pace, seconds, task.caps)
-    arrival = arrival_probability(task.law, task.pace.work(loads), seconds)
+    arrival = task.law.cdf(task.pace.work(loads), seconds)
     return Allocation(
         deadline_s=float(seconds),
         loads=loads.astype(np.int64),
@@ -185,7 +185,7 @@ def _best_returns(task: _Task) -> Returns:
     def returns(seconds: float, some: Ints) -> Floats:
         pace = task.pace.some(some)
         loads = maximise_return(task.law, pace, seconds, task.caps[some])
-        return loads * arrival_probability(task.law, pace.work(loads), seconds)
+        return loads * task.law.cdf(pace.work(loads), seconds)
 
     return returns
 

@@ -95,7 +95,7 @@ def encode(
     dtype = features.dtype
     coded_features = np.zeros((rows, width), dtype=dtype)
     coded_targets = np.zeros((rows, targets.shape[1]), dtype=dtype)
-    chunk = min(length, _CHUNK_ROWS)
+    chunk = max(1, min(length, _CHUNK_ROWS))
     size = max(1, _BLOCK_NUMBERS // max(chunk, width))
     for start in range(0, rows, size):
         block = slice(start, min(start + size, rows))

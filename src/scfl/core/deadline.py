@@ -54,7 +54,7 @@ def find_deadline(
         low, low_rows, low_gap, high = high, high_rows, high_gap, 2 * high
         if not math.isfinite(high):
             raise InfeasibleError([Problem("target_rows", "no deadline reaches it; ask for less")])
-    radius = high - low
+    radius = 4 * (high - low)
     while True:
         close = _CLOSE * high if not staircase else 0.0
         middle, width = 0.5 * (low + high), high - low
@@ -76,7 +76,7 @@ def find_deadline(
 def _next_point(low: tuple[float, float], high: tuple[float, float], radius: float) -> float:
     """One step: the secant's zero, moved towards the middle, and no further from it than allowed.
 
-    The allowance shrinks so that at most one step more is taken than bisection would take.
+    The allowance shrinks so that at most three steps more are taken than bisection would take.
     """
     (left, left_gap), (right, right_gap) = low, high
     middle, width = 0.5 * (left + right), right - left

@@ -17,6 +17,7 @@ where both links are the client's own, with the same attempt time and the same e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,8 +30,6 @@ Floats = NDArray[np.float64]
 
 # Attempts so unlikely that leaving them out changes no probability that a double can hold.
 _NEGLIGIBLE = 1e-18
-# Time differences below this fraction are rounding: a deadline computed as c + k tau admits k.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +80,32 @@ class WirelessEdge:
         return work.compute_s + work.download_s + attempts * work.upload_s
 
     def cdf(self, work: Work, seconds: ArrayLike) -> Floats:
-        spare = np.asarray(seconds, dtype=np.float64) - work.compute_s - work.download_s
-        attempts = np.floor(spare / work.upload_s * (1 + _ROUNDING) + _ROUNDING)
+        return self.success(self.count_attempts(work, seconds))
+
+    def count_attempts(self, work: Work, seconds: ArrayLike) -> Floats:
+        """Count the uploads that fit in, with the very sum that a drawn delay is.
+
+        So a deadline that was read off a delay admits it, and one double less does not. The count
+        stops where more attempts no longer change a probability that a double can hold.
+        """
+        start, limit = work.compute_s + work.download_s, np.asarray(seconds, dtype=np.float64)
+        attempts = np.clip(np.floor((limit - start) / work.upload_s), 0, self.enough_attempts)
+        # The quotient is rounded and can be one off either way; the sum decides.
+        one_more = start + (attempts + 1) * work.upload_s <= limit
+        attempts += one_more & (attempts < self.enough_attempts)
+        attempts -= (start + attempts * work.upload_s > limit) & (attempts > 0)
+        return attempts
+
+    def success(self, attempts: Floats) -> Floats:
+        """The probability that one of so many attempts arrives."""
         return np.where(attempts >= 1, 1 - self.erasure ** np.maximum(attempts, 1), 0.0)
+
+    @property
+    def enough_attempts(self) -> float:
+        """The attempts after which 1 - p^k is 1 in double precision."""
+        if self.erasure == 0:
+            return 1.0
+        return math.ceil(55 * math.log(2) / -math.log(self.erasure))
 
     def mean(self, work: Work) -> Floats:
         return work.compute_s + work.download_s + work.upload_s / (1 - self.erasure)
@@ -115,17 +137,18 @@ class ShiftedExponential:
         return work.compute_s + jitter + attempts * work.upload_s
 
     def cdf(self, work: Work, seconds: ArrayLike) -> Floats:
-        spare = np.asarray(seconds, dtype=np.float64) - work.compute_s
-        total = np.zeros(np.broadcast_shapes(spare.shape, work.upload_s.shape))
+        limit = np.asarray(seconds, dtype=np.float64)
+        total = np.zeros(np.broadcast_shapes(limit.shape, work.upload_s.shape))
         with np.errstate(divide="ignore"):
             rate = np.where(work.compute_s > 0, self.variation / work.compute_s, np.inf)
         for attempts, probability in self.attempt_probabilities():
-            left = spare - attempts * work.upload_s
-            open_ = left > -_ROUNDING * np.abs(spare)
+            begun = work.compute_s + attempts * work.upload_s
+            left = limit - begun
             with np.errstate(invalid="ignore"):
                 done = np.where(np.isinf(rate), 1.0, -np.expm1(-rate * np.maximum(left, 0)))
-            total += np.where(open_, probability * done, 0.0)
-        return total
+            total += np.where(begun <= limit, probability * done, 0.0)
+        # A sum of probabilities can round to more than 1, and 1 - P is to be rooted by some.
+        return np.minimum(total, 1.0)
 
     def attempt_probabilities(self) -> list[tuple[int, float]]:
         """P(K_down + K_up = v) for v = 2, 3, ..., until the rest is too small to matter."""

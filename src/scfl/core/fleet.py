@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scfl.core.delay import DelayLaw, WirelessEdge, Work
 from scfl.core.parameter import Requirements
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 BITS_PER_NUMBER = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shape:
     """What a server knows of a problem without seeing a row: who holds how many, and how wide."""
 
@@ -56,8 +56,8 @@ class Fleet:
     names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        macs = np.atleast_1d(np.asarray(self.macs_per_s, dtype=np.float64))
-        uplinks = np.atleast_1d(np.asarray(self.uplink_bps, dtype=np.float64))
+        macs = _copy_rates("macs_per_s", self.macs_per_s)
+        uplinks = _copy_rates("uplink_bps", self.uplink_bps)
         object.__setattr__(self, "macs_per_s", macs)
         object.__setattr__(self, "uplink_bps", uplinks)
         names = tuple(self.names) or tuple(f"client {index}" for index in range(macs.size))
@@ -72,7 +72,7 @@ class Fleet:
                         f"client {bad[0]} has {rates[bad[0]]:g}; rates must be finite and above 0",
                     )
             require.that(
-                macs.ndim == 1 and macs.shape == uplinks.shape,
+                macs.shape == uplinks.shape,
                 "uplink_bps",
                 f"{uplinks.size} uplinks for {macs.size} compute rates; give one per client",
             )
@@ -179,6 +179,18 @@ def wireless_edge(
         macs_per_row=macs_per_row,
         payload_bits=payload_bits,
     )
+
+
+def _copy_rates(name: str, rates: ArrayLike) -> Floats:
+    """One number per client, out of the caller's reach."""
+    try:
+        copied = np.array(rates, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        copied = np.empty(0)
+    if copied.ndim != 1 or not copied.size:
+        raise ParameterError([Problem(name, f"{rates!r} is not a list of one number per client")])
+    copied.flags.writeable = False
+    return copied
 
 
 def _is_range(bounds: object) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge, Work
+from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
 from scfl.core.load_exponential import maximise_exponential
-from scfl.core.load_wireless import count_attempts, maximise_wireless, success
+from scfl.core.load_wireless import maximise_wireless
 from scfl.core.pace import Pace
 from scfl.errors import ParameterError, Problem
 
@@ -37,11 +37,3 @@ def maximise_return(
         "choose from ShiftedExponential, WirelessEdge"
     )
     raise ParameterError([Problem("law", sentence)])
-
-
-def arrival_probability(law: DelayLaw, work: Work, seconds: float) -> Floats:
-    """P(T_i <= seconds), where possible to the last bit as a comparison of drawn delays decides."""
-    if isinstance(law, WirelessEdge):
-        return success(law, count_attempts(law, work, seconds))
-    # A sum of probabilities can round to more than 1, and 1 - P is to be rooted by some.
-    return np.minimum(law.cdf(work, seconds), 1.0)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import wrightomega
 
-from scfl.core.delay import WirelessEdge, Work
+from scfl.core.delay import WirelessEdge
 from scfl.core.pace import Pace
 
 Floats = NDArray[np.float64]
@@ -34,26 +34,6 @@ Flags = NDArray[np.bool_]
 
 # Bounds that say where to look are loosened by this much: to look in vain is harmless.
 _LOOSE = 1 + 1e-9
-
-
-def count_attempts(law: WirelessEdge, work: Work, seconds: float) -> Floats:
-    """Count the uploads that fit in, with the very sum that a drawn delay is.
-
-    So a deadline that was read off a delay admits it, and one double less does not. The count
-    stops where more attempts no longer change a probability that a double can hold.
-    """
-    start = work.compute_s + work.download_s
-    most = _enough_attempts(law)
-    attempts = np.clip(np.floor((seconds - start) / work.upload_s), 0, most)
-    # The quotient is rounded and can be one off either way; the sum decides.
-    attempts += (attempts < most) & (start + (attempts + 1) * work.upload_s <= seconds)
-    attempts -= (attempts > 0) & (start + attempts * work.upload_s > seconds)
-    return attempts
-
-
-def success(law: WirelessEdge, attempts: Floats) -> Floats:
-    """The probability that one of so many attempts arrives."""
-    return np.where(attempts >= 1, 1 - law.erasure ** np.maximum(attempts, 1), 0.0)
 
 
 def maximise_wireless(
@@ -65,8 +45,8 @@ def maximise_wireless(
 
 def _maximise_real(law: WirelessEdge, pace: Pace, seconds: float, caps: Floats) -> Floats:
     peak = _peak_attempts(law, pace, seconds)
-    at_cap = count_attempts(law, pace.work(caps), seconds)
-    best, top = caps, caps * success(law, at_cap)
+    at_cap = law.count_attempts(pace.work(caps), seconds)
+    best, top = caps, caps * law.success(at_cap)
     for neighbour in (np.floor(peak), np.ceil(peak)):
         # Where fewer attempts are left the load would still be the cap.
         attempts = np.maximum(neighbour, at_cap + 1)
@@ -77,15 +57,22 @@ def _maximise_real(law: WirelessEdge, pace: Pace, seconds: float, caps: Floats) 
 
 
 def _maximise_whole(law: WirelessEdge, pace: Pace, seconds: float, caps: Floats) -> Floats:
-    at_cap = count_attempts(law, pace.work(caps), seconds)
+    at_cap = law.count_attempts(pace.work(caps), seconds)
     start = np.maximum(np.floor(_peak_attempts(law, pace, seconds)), at_cap)
     best = _whole_rows(pace, seconds, start, caps)
     top = _returns(law, pace, seconds, best)
-    for move in (_leave_more_time, _compute_more_rows):
-        going, loads = np.arange(len(pace)), best.copy()
+    for one_row_more in (False, True):
+        going, loads, attempts = np.arange(len(pace)), best, start
         while going.size:
-            attempts, possible = move(law, pace.some(going), seconds, caps[going], loads)
-            ceiling = _rows_left(pace.some(going), seconds, attempts) * success(law, attempts)
+            here, limit = pace.some(going), caps[going]
+            room = law.count_attempts(here.work(loads + one_row_more), seconds)
+            # Every step changes a whole number for good: it ends however sums are rounded.
+            if one_row_more:
+                attempts, possible = np.minimum(room, attempts - 1), loads < limit
+            else:
+                attempts, possible = np.maximum(room, attempts) + 1, loads > 0
+            possible &= (attempts >= 1) & (attempts <= law.enough_attempts)
+            ceiling = _rows_left(here, seconds, attempts) * law.success(attempts)
             possible &= ceiling * _LOOSE > top[going]
             going, attempts = going[possible], attempts[possible]
             loads = _whole_rows(pace.some(going), seconds, attempts, caps[going])
@@ -93,22 +80,6 @@ def _maximise_whole(law: WirelessEdge, pace: Pace, seconds: float, caps: Floats)
             better = returns > top[going]
             best[going[better]], top[going[better]] = loads[better], returns[better]
     return np.where(top > 0, best, 0.0)
-
-
-def _leave_more_time(
-    law: WirelessEdge, pace: Pace, seconds: float, caps: Floats, loads: Floats
-) -> tuple[Floats, Flags]:
-    """Go to the next larger number of attempts, and say where that can matter at all."""
-    attempts = count_attempts(law, pace.work(loads), seconds) + 1
-    return attempts, (attempts <= _enough_attempts(law)) & (loads > 0)
-
-
-def _compute_more_rows(
-    law: WirelessEdge, pace: Pace, seconds: float, caps: Floats, loads: Floats
-) -> tuple[Floats, Flags]:
-    """Go to what one row more leaves of the attempts, and say where that is possible."""
-    attempts = count_attempts(law, pace.work(loads + 1), seconds)
-    return attempts, (attempts >= 1) & (loads < caps)
 
 
 def _peak_attempts(law: WirelessEdge, pace: Pace, seconds: float) -> Floats:
@@ -121,13 +92,8 @@ def _peak_attempts(law: WirelessEdge, pace: Pace, seconds: float) -> Floats:
     return np.maximum(peak, 1.0)
 
 
-def _enough_attempts(law: WirelessEdge) -> float:
-    """Return the attempts after which 1 - p^k is 1 in double precision."""
-    return math.ceil(55 * math.log(2) / -math.log(law.erasure)) if law.erasure > 0 else 1.0
-
-
 def _returns(law: WirelessEdge, pace: Pace, seconds: float, loads: Floats) -> Floats:
-    return loads * success(law, count_attempts(law, pace.work(loads), seconds))
+    return loads * law.success(law.count_attempts(pace.work(loads), seconds))
 
 
 def _rows_left(pace: Pace, seconds: float, attempts: Floats) -> Floats:

@@ -10,6 +10,8 @@ from numbers import Integral, Real
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args, get_type_hints
 
+import numpy as np
+
 from scfl.errors import ParameterError, Problem
 
 T = TypeVar("T")
@@ -49,7 +51,7 @@ class Requirements:
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         inside = whole and at_least <= value and (at_most is None or value <= at_most)
         allowed = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        self.that(inside, field, f"{value!r} is not allowed; give a whole number {allowed}")
+        self.that(inside, field, f"{show(value)} is not allowed; give a whole number {allowed}")
 
     def number(
         self,
@@ -65,7 +67,7 @@ class Requirements:
         bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
         given = {word: bound for word, bound in bounds.items() if bound is not None}
         allowed = " and ".join(f"{word} {bound:g}" for word, bound in given.items())
-        number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        number = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
         inside = (
             number
             and (above is None or value > above)
@@ -73,7 +75,7 @@ class Requirements:
             and (below is None or value < below)
             and (at_most is None or value <= at_most)
         )
-        sentence = f"{value!r} is not allowed; give a finite number {allowed}"
+        sentence = f"{show(value)} is not allowed; give a finite number {allowed}"
         self.that(inside, field, sentence.rstrip())
 
     def choice(self, field: str, value: Any, choices: Collection[str]) -> None:
@@ -83,6 +85,19 @@ class Requirements:
             field,
             f"{value!r} is not known; {suggest(str(value), choices)}",
         )
+
+
+def show(value: Any) -> str:
+    """A value as it would be typed, also where NumPy made it."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number that no double holds.
+        return False
 
 
 def suggest(word: str, known: Collection[str]) -> str:

@@ -109,7 +109,7 @@ def store_rows(
 
 def draw_subsets(seed: int, first_round: int, rounds: int, count: int) -> Ints:
     """The subset that each of the rounds takes: a new random order for each pass over them."""
-    if count == 1:
+    if count == 1 or rounds == 0:
         return np.zeros(rounds, dtype=np.int64)
     passes = range(first_round // count, (first_round + rounds - 1) // count + 1)
     orders = [stream(seed, Purpose.CLIENT_BATCHES, 0, turn).permutation(count) for turn in passes]

@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 # Rounds whose delays are drawn at once. Part of what a seed means: never change it.
 _CHUNK = 256
-# A deadline that was computed from a client's delay admits that client in spite of rounding.
+# A horizon that is a whole number of rounds admits the last one in spite of rounding.
 _ROUNDING = 1e-9
 
 
@@ -136,7 +136,7 @@ def close_round(wait: Wait, delays: Floats, asked: Mask, server_s: float) -> tup
     No round is shorter than the server's own work, and no answer is waited for that cannot come.
     """
     if isinstance(wait, Deadline):
-        return asked & (delays <= wait.seconds * (1 + _ROUNDING)), max(wait.seconds, server_s)
+        return asked & (delays <= wait.seconds), max(wait.seconds, server_s)
     coming = asked & np.isfinite(delays)
     if isinstance(wait, (All, Fastest)) and coming.any():
         number = wait.count if isinstance(wait, Fastest) else int(coming.sum())
