@@ -24,9 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from scfl.core.fleet import Shape, wireless_edge
 from scfl.core.gradient import accumulate_gradient, block_rows
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, Subsets, row_scales, store_blocks
+from scfl.methods.batches import Batches
+from scfl.methods.fl_pma import FedAvg
+from scfl.methods.protocol import State
+from scfl.runtime.simulator import play_rounds
 
 Matrix = NDArray[Any]
 
@@ -62,13 +67,22 @@ class Timing:
 
 
 def simulator_contenders(store: RowStore, model: Matrix) -> list[Contender]:
-    """TO BE FILLED IN: whole rounds of ``scfl.simulate`` on the same rows, at 20 and 1000 clients.
-
-    Return one contender per number of clients whose ``run`` simulates ``rounds`` rounds; what it
-    takes over the fused kernel is printed beside it. Build problem and fleet in here, outside
-    ``run``, and let it run enough rounds that the set-up before the first does not count.
-    """
-    return []
+    """Whole rounds of the simulator, FedAvg on the paper's fleet: draws, weights, step, ledger."""
+    method = FedAvg(batches=Batches(SUBSETS))
+    contenders = []
+    for clients in (CLIENTS[0], CLIENTS[-1]):
+        rows = np.full(clients, SUBSETS * ROWS // clients)
+        fleet = wireless_edge(clients)
+        plan = method.plan(Shape(rows, FEATURES, OUTPUTS), fleet)
+        lengths = np.full((SUBSETS, clients), ROWS // clients)
+        shared = store_blocks(store.features, store.targets, lengths)
+        start = State(np.zeros_like(model), np.zeros_like(model))
+        rounds = play_rounds(
+            method, plan, fleet, start, store=shared, held=None, budget_s=np.inf, seed=0
+        )
+        run = lambda _, rounds=rounds: next(rounds)  # noqa: E731 - a Contender is called
+        contenders.append(Contender("simulator", clients, run))
+    return contenders
 
 
 def kernel_contenders(store: RowStore, model: Matrix) -> list[Contender]:

@@ -134,7 +134,7 @@ def test_an_interrupt_says_how_to_go_on(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_study", interrupt)
+    monkeypatch.setattr(cli.study, "run_study", interrupt)
     assert call(monkeypatch, "run", config) == 130
     assert "give the same command again" in capsys.readouterr().err
 

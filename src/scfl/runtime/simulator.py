@@ -8,18 +8,30 @@ driver calls the same three.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from scfl.core.coding import CodedData
 from scfl.core.fleet import Fleet, check_fits
 from scfl.core.parameter import Requirements
 from scfl.core.randomness import Purpose, stream
-from scfl.core.sampling import draw_subsets, store_rows, subset_count
+from scfl.core.sampling import RowStore, draw_subsets, store_rows, subset_count
 from scfl.data.problem import Problem
-from scfl.methods.protocol import All, Arrivals, Deadline, Fastest, Method, Plan, State, Wait
+from scfl.methods.protocol import (
+    All,
+    Arrivals,
+    Combination,
+    Deadline,
+    Fastest,
+    Method,
+    Plan,
+    State,
+    Wait,
+)
 from scfl.runtime.direction import compute_direction
 from scfl.runtime.encoding import Coding, collect_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
@@ -65,14 +77,19 @@ def simulate(
         require.count("random_state", random_state)
         require.count("evaluate_every", evaluate_every, at_least=1)
         require.choice("coding", coding, ("clients", "gram-shortcut"))
-    shape = problem.shape
-    check_fits(fleet, shape)
-    plan = method.plan(shape, fleet)
+    check_fits(fleet, problem.shape)
+    plan = method.plan(problem.shape, fleet)
     setup = price_setup(plan, fleet)
     budget = np.inf if seconds is None else seconds - (setup.seconds if count_setup else 0.0)
-    server_s = fleet.server_seconds(shape, plan.code.server_rows if plan.code else 0)
     asked = plan.loads > 0
-    message_bytes = fleet.message_bits(shape) / 8
+    message_bytes = fleet.message_bits(problem.shape) / 8
+    evaluator, ledger = Evaluator(problem, plan.learned), _LedgerWriter(asked)
+    shape = problem.shape
+    zero = np.zeros((shape.features, shape.outputs), dtype=problem.features.dtype)
+    state, closed_s, combination = State(zero, zero), 0.0, None
+
+    def look() -> None:
+        evaluator.look(state, closed_s, state.round * message_bytes * asked.sum())
 
     # A run that diverges overflows; it is told by its model, not by a warning.
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
@@ -80,40 +97,22 @@ def simulate(
             problem.features, problem.targets, problem.client_rows, subset_count(plan.sampling)
         )
         held = collect_code(store, plan, random_state, coding)
-        zero = np.zeros((shape.features, shape.outputs), dtype=problem.features.dtype)
-        state = State(zero, zero)
-        evaluator = Evaluator(problem, plan.learned)
-        evaluator.look(state, 0.0, 0.0)
-        ledger = _LedgerWriter(asked)
-        clock, diverged = 0.0, None
-        for number, delays, subset in _draw_rounds(plan, fleet, random_state):
-            arrived, lasts = close_round(plan.wait, delays, asked, server_s)
-            over = clock + lasts > budget * (1 + _ROUNDING)
-            if over or number == rounds:
+        look()
+        for played in play_rounds(
+            method, plan, fleet, state, store=store, held=held, budget_s=budget, seed=random_state
+        ):
+            state, closed_s, combination = played.state, played.closed_s, played.combination
+            ledger.write(played)
+            broken = not np.isfinite(state.model).all()
+            if broken or state.round == rounds or state.round % evaluate_every == 0:
+                look()
+            if evaluator.exploded or state.round == rounds:
                 break
-            clock += lasts
-            combination = method.combine(plan, Arrivals(number, arrived), state)
-            direction = compute_direction(
-                plan,
-                combination,
-                state.model,
-                store=store,
-                held=held,
-                arrived=arrived,
-                subset=subset,
-                round_number=number,
-                seed=random_state,
-            )
-            state = method.step(plan, state, direction, held)
-            ledger.write(arrived, delays, combination.clients, clock)
-            last = number + 1 == rounds
-            if last or state.round % evaluate_every == 0 or not np.isfinite(state.model).all():
-                evaluator.look(state, clock, state.round * message_bytes * asked.sum())
-                if evaluator.exploded:
-                    diverged = explain_divergence(problem, method, combination, state)
-                    break
         if evaluator.last_round < state.round:
-            evaluator.look(state, clock, state.round * message_bytes * asked.sum())
+            look()
+        diverged = None
+        if evaluator.exploded and combination is not None:
+            diverged = explain_divergence(problem, method, combination, state)
     return Result(
         problem=problem,
         method=method,
@@ -128,6 +127,52 @@ def simulate(
         held=held,
         diverged=diverged,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedRound:
+    """A round that is over: who was here, with which weights, when it closed, what it led to."""
+
+    arrived: Mask
+    delays: Floats
+    combination: Combination
+    closed_s: float
+    state: State
+
+
+def play_rounds(
+    method: Method,
+    plan: Plan,
+    fleet: Fleet,
+    state: State,
+    *,
+    store: RowStore,
+    held: CodedData | None,
+    budget_s: float,
+    seed: int,
+) -> Iterator[PlayedRound]:
+    """Play one round after another for as long as the budget of virtual seconds lasts."""
+    server_s = fleet.server_seconds(plan.shape, plan.code.server_rows if plan.code else 0)
+    asked, clock = plan.loads > 0, 0.0
+    for number, delays, subset in _draw_rounds(plan, fleet, seed):
+        arrived, lasts = close_round(plan.wait, delays, asked, server_s)
+        if clock + lasts > budget_s * (1 + _ROUNDING):
+            return
+        clock += lasts
+        combination = method.combine(plan, Arrivals(number, arrived), state)
+        direction = compute_direction(
+            plan,
+            combination,
+            state.model,
+            store=store,
+            held=held,
+            arrived=arrived,
+            subset=subset,
+            round_number=number,
+            seed=seed,
+        )
+        state = method.step(plan, state, direction, held)
+        yield PlayedRound(arrived, delays, combination, clock, state)
 
 
 def close_round(wait: Wait, delays: Floats, asked: Mask, server_s: float) -> tuple[Mask, float]:
@@ -166,9 +211,9 @@ class _LedgerWriter:
         self._rounds: list[tuple[Mask, Floats, Floats]] = []
         self._closed: list[float] = []
 
-    def write(self, arrived: Mask, delays: Floats, weights: Floats, closed_s: float) -> None:
-        self._rounds.append((arrived, delays, weights))
-        self._closed.append(closed_s)
+    def write(self, played: PlayedRound) -> None:
+        self._rounds.append((played.arrived, played.delays, played.combination.clients))
+        self._closed.append(played.closed_s)
 
     def finish(self, message_bytes: float) -> Ledger:
         size = (len(self._rounds), len(self._asked))

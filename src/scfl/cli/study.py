@@ -1,8 +1,4 @@
-"""The command line: a thin shell that parses words, shows progress, and turns errors into exits.
-
-Exit codes: 0 when everything asked for was done, 1 when a run failed or diverged, 2 for a mistake
-in what was asked, 130 when interrupted.
-"""
+"""The commands on studies: run one, check it, look ahead, and write its report."""
 
 from __future__ import annotations
 
@@ -13,68 +9,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from scfl import __version__
+from scfl.cli.console import ERR, OUT, AsJson, ConfigPath, Jobs, Overrides, print_json
 from scfl.core.parameter import suggest
-from scfl.errors import ConfigError, RunError, ScflError
-from scfl.methods.citation import cite_method, cite_shortly, summarise_method
-from scfl.methods.registry import find_method, known_methods
+from scfl.errors import ConfigError, RunError
 from scfl.report.html import write_report
-from scfl.report.outlook import print_methods, print_outlook
+from scfl.report.outlook import print_outlook
 from scfl.report.terminal import print_summary
 from scfl.study.config import StudyConfig, check_tables, load_study_config, parse_tables
-from scfl.study.folder import to_json
 from scfl.study.jobs import Job
 from scfl.study.plan import choose_label, look_ahead
 from scfl.study.records import load_study
 from scfl.study.run import Ready, check_study, run_study
 
-app = typer.Typer(
-    name="scfl",
-    help="Federated linear models on machines that are slow, flaky or gone.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-_out = Console()
-_err = Console(stderr=True)
-
-Jobs = Annotated[
-    int, typer.Option("--jobs", min=1, help="Runs at the same time, each in a process of its own.")
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as clock.rounds=50."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The study to run.")]
-
-
-def main() -> None:
-    """Run the command line; a user's mistake ends in one sentence, never in a traceback."""
-    try:
-        app()
-    except ScflError as error:
-        for line in str(error).splitlines():
-            _err.print(f"error: {line}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1 if isinstance(error, RunError) else 2)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        _out.print(f"scfl {__version__}", highlight=False)
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
-    ] = False,
-) -> None:
-    """Federated linear models on machines that are slow, flaky or gone."""
+app = typer.Typer()
 
 
 @app.command()
@@ -112,7 +61,7 @@ def check(config: ConfigPath, overrides: Overrides = None) -> None:
     """Say everything that is wrong with a configuration and its data, before anything is run."""
     ready = check_study(load_study_config(config, overrides or ()))
     shape, study = ready.problem.shape, ready.study
-    _out.print(
+    OUT.print(
         f"{config} is sound: {ready.runs} runs ({len(study.methods)} methods, "
         f"{len(study.seeds)} seeds), {shape.clients} clients with {shape.rows} rows of "
         f"{shape.features} features, {shape.outputs} outputs.",
@@ -126,8 +75,8 @@ def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, finished or not.")],
 ) -> None:
     """Write a study's report again and show its table."""
-    print_summary(load_study(folder), _out)
-    _out.print(f"report: {write_report(folder)}", highlight=False, soft_wrap=True)
+    print_summary(load_study(folder), OUT)
+    OUT.print(f"report: {write_report(folder)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -149,32 +98,9 @@ def plan(
         raise ConfigError(f"--method {label}: not in {config}; {suggest(label, study.methods)}")
     outlook = look_ahead(study, label, study.seeds[0] if seed is None else seed)
     if as_json:
-        _print_json(outlook)
+        print_json(outlook)
     else:
-        print_outlook(outlook, _out)
-
-
-@app.command()
-def methods(as_json: AsJson = False) -> None:
-    """List the methods that a configuration can name, each with its source."""
-    rows = [
-        {"name": name, "summary": summarise_method(kind), "citation": cite_shortly(kind)}
-        for name, kind in known_methods().items()
-    ]
-    if as_json:
-        _print_json(rows)
-    else:
-        print_methods(rows, _out)
-
-
-@app.command()
-def cite(method: Annotated[str, typer.Argument(help="A name that `scfl methods` lists.")]) -> None:
-    """Print the BibTeX entry of a method's source."""
-    sys.stdout.write(cite_method(find_method(method)) + "\n")
-
-
-def _print_json(content: object) -> None:
-    sys.stdout.write(to_json(content).decode())
+        print_outlook(outlook, OUT)
 
 
 def _run(study: StudyConfig, out: Path, jobs: int) -> None:
@@ -182,7 +108,7 @@ def _run(study: StudyConfig, out: Path, jobs: int) -> None:
     try:
         summaries = _run_with_progress(ready, out, jobs)
     except KeyboardInterrupt:
-        _err.print(
+        ERR.print(
             f"interrupted: finished runs are kept in {out}; "
             "give the same command again to do the rest",
             highlight=False,
@@ -190,8 +116,8 @@ def _run(study: StudyConfig, out: Path, jobs: int) -> None:
         )
         raise typer.Exit(130) from None
     page = write_report(out)
-    print_summary(load_study(out), _out)
-    _out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    print_summary(load_study(out), OUT)
+    OUT.print(f"report: {page}", highlight=False, soft_wrap=True)
     diverged = [summary for summary in summaries if summary["diverged"]]
     if diverged:
         first = diverged[0]
@@ -207,8 +133,8 @@ def _run_with_progress(ready: Ready, out: Path, jobs: int) -> list[dict[str, Any
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=_err,
-        disable=not _err.is_terminal,
+        console=ERR,
+        disable=not ERR.is_terminal,
         transient=True,
     )
     with progress:
