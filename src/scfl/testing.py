@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from scfl.core.fleet import Fleet, Shape, wireless_edge
 from scfl.core.randomness import Purpose, stream
-from scfl.core.sampling import draw_subsets, largest_loads, store_rows, subset_count
+from scfl.core.sampling import draw_subsets, largest_loads, subset_count
 from scfl.data.partition import LabelSorted
 from scfl.data.problem import Problem, make_problem
 from scfl.methods.protocol import Arrivals, Deadline, Fastest, Method, Plan, ServerOnly, State
@@ -244,9 +244,7 @@ def check_exact(method: Method) -> None:
 
 
 def _store(problem: Problem, plan: Plan) -> Any:
-    return store_rows(
-        problem.features, problem.targets, problem.client_rows, subset_count(plan.sampling)
-    )
+    return problem.arrange(subset_count(plan.sampling))
 
 
 def _assert_same(one: Any, other: Any, what: str) -> None:

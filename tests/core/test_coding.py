@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scfl.core.coding import CodedData, Noise, draw_summed_code, encode, factor_rows
+from scfl.core.coding import CodedData, Noise, draw_summed_code, encode
+from scfl.core.moments import measure_moments
 from scfl.core.sampling import store_blocks
 from scfl.errors import ParameterError
 from tests import oracles
@@ -40,9 +41,8 @@ def summed_code_of(clients, rows, **options):
 def shortcut_code_of(clients, rows, *, amount=Noise(), row_weights=None):
     together = [np.concatenate(parts) for parts in zip(*clients, strict=True)]
     return draw_summed_code(
-        factor_rows(*together, row_weights),
+        measure_moments(*together, row_weights),
         rows,
-        outputs=together[1].shape[1],
         clients=len(clients),
         code=np.random.default_rng(21),
         noise=np.random.default_rng(22),
@@ -159,21 +159,6 @@ def test_the_shortcut_knows_row_weights():
     weights = np.linspace(0, 1.5, 12)
     code = shortcut_code_of([data], 40_000, row_weights=weights)
     assert_rows_are_normal(code, oracles.code_moment(*data, row_weights=weights))
-
-
-@given(problems(max_clients=1), st.booleans())
-def test_the_factor_is_a_root_of_the_gram(rows, weighted):
-    weights = np.linspace(0, 2, len(rows.features)) if weighted else None
-    factor = factor_rows(rows.features, rows.targets, weights)
-    moment = oracles.code_moment(rows.features, rows.targets, row_weights=weights)
-    assert factor.T @ factor == pytest.approx(moment, rel=1e-9, abs=1e-9 * moment.max())
-
-
-def test_the_factor_of_many_rows_knows_them_all():
-    data = draw_data(10_000, 3, 2)
-    weights = np.linspace(0, 2, 10_000)
-    factor = factor_rows(*data, weights)
-    assert factor.T @ factor == pytest.approx(oracles.code_moment(*data, row_weights=weights))
 
 
 def test_many_rows_and_many_coded_rows_are_cut_into_pieces_without_seams():

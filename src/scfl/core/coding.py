@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
+from scfl.core.moments import Moments
 from scfl.core.parameter import Requirements
 from scfl.core.sampling import RowStore
 
@@ -110,27 +110,10 @@ def encode(
     return coded_features, coded_targets
 
 
-def factor_rows(
-    features: Matrix, targets: Matrix, row_weights: NDArray[Any] | None = None
-) -> Matrix:
-    """Return L with L^T L = A^T D^2 A, A = [X Y]: all that a summed code's distribution knows."""
-    stacked = np.concatenate([features, targets], axis=1).astype(np.float64)
-    if row_weights is not None:
-        stacked *= row_weights[:, None]
-    gram = stacked.T @ stacked
-    try:
-        return linalg.cholesky(gram, lower=False)
-    except linalg.LinAlgError:
-        # Fewer rows than columns, or columns that depend on each other.
-        values, vectors = linalg.eigh(gram)
-        return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-
-
 def draw_summed_code(
-    factor: Matrix,
+    moments: Moments,
     rows: int,
     *,
-    outputs: int,
     clients: int,
     code: np.random.Generator,
     noise: np.random.Generator,
@@ -139,10 +122,11 @@ def draw_summed_code(
 ) -> tuple[Matrix, Matrix]:
     """Draw the sum of all clients' codes straight from its distribution.
 
-    Rows of sum_i G_i D_i [X_i Y_i] are independent N(0, A^T D^2 A), so one factor of that matrix
-    gives any number of codes without coding a row. Only a simulator can do this: it sees all data.
+    Rows of sum_i G_i D_i [X_i Y_i] are independent N(0, A^T D^2 A), so one factor of that matrix,
+    the ``moments`` of the weighted rows, gives any number of codes without coding a row. Only a
+    simulator can do this: it sees all data.
     """
-    factor = factor.astype(dtype)
+    factor, outputs = moments.factor.astype(dtype), moments.outputs
     coded = np.empty((rows, factor.shape[1]), dtype=dtype)
     size = max(1, _BLOCK_NUMBERS // factor.shape[0])
     for start in range(0, rows, size):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scfl.core.fleet import Shape
+from scfl.core.moments import Moments, measure_moments
 from scfl.core.parameter import Requirements
 from scfl.core.randomness import Purpose, stream
+from scfl.core.sampling import RowStore, store_rows
 from scfl.data.features import FeatureMap
 from scfl.data.partition import Iid, LabelSorted, Partition, assign_clients
 from scfl.errors import DataError
@@ -48,6 +51,19 @@ class Problem:
     @property
     def task(self) -> Literal["classification", "regression"]:
         return "regression" if self.classes is None else "classification"
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The sums of products of all rows: what only a simulator can know, and asks for often."""
+        return measure_moments(self.features, self.targets)
+
+    def arrange(self, subsets: int) -> RowStore:
+        """All rows, batch-major; the last arrangement is kept, as runs mostly ask for the same."""
+        kept: tuple[int, RowStore] | None = self.__dict__.get("_arranged")
+        if kept is None or kept[0] != subsets:
+            kept = (subsets, store_rows(self.features, self.targets, self.client_rows, subsets))
+            self.__dict__["_arranged"] = kept
+        return kept[1]
 
     def client(self, index: int) -> slice:
         """The rows of one client."""

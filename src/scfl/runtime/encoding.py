@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scfl.core.coding import CodedData, draw_summed_code, encode, factor_rows
+from scfl.core.coding import CodedData, draw_summed_code, encode
 from scfl.core.fleet import Fleet
+from scfl.core.moments import Moments, measure_moments
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, store_blocks, subset_count
-from scfl.errors import InfeasibleError, Problem
 from scfl.methods.protocol import Code, Plan
 from scfl.runtime.result import Setup
 
@@ -20,22 +21,30 @@ Weights = NDArray[np.float64] | None
 Coding = Literal["clients", "gram-shortcut"]
 
 
-def collect_code(store: RowStore, plan: Plan, seed: int, coding: Coding) -> CodedData | None:
+def collect_code(
+    store: RowStore,
+    plan: Plan,
+    seed: int,
+    coding: Coding,
+    moments: Callable[[], Moments] | None = None,
+) -> CodedData | None:
     """Make the coded data that a plan asks for from the rows of all clients.
 
-    ``"clients"`` codes each client's rows as the client would. ``"gram-shortcut"`` draws the sum
-    of all codes from its exact distribution, which only a simulator can.
+    ``"clients"`` codes each client's rows as the client would. ``"gram-shortcut"``, which only a
+    simulator can do, draws a sum of codes from its exact distribution where that saves work;
+    ``moments`` gives it those of all rows if they are known already.
     """
     code = plan.code
     if code is None:
         return None
-    if coding == "gram-shortcut" and code.layout != "summed":
-        raise InfeasibleError(
-            [Problem("coding", "'gram-shortcut' draws summed codes only; use 'clients'")]
-        )
     parts = range(len(store.lengths)) if code.per_subset else [None]
-    make = _draw_sum if coding == "gram-shortcut" else _encode_clients
-    blocks = [block for part in parts for block in make(store, plan, code, seed, part)]
+    draw = coding == "gram-shortcut" and _drawing_pays(store, code, len(parts))
+    if draw:
+        blocks = [_draw_sum(store, plan, code, seed, part=part, moments=moments) for part in parts]
+    else:
+        blocks = [
+            block for part in parts for block in _encode_clients(store, plan, code, seed, part)
+        ]
     lengths = np.array([len(features) for features, _ in blocks]).reshape(len(parts), code.blocks)
     return CodedData(
         store_blocks(
@@ -43,8 +52,17 @@ def collect_code(store: RowStore, plan: Plan, seed: int, coding: Coding) -> Code
             np.concatenate([targets for _, targets in blocks]),
             lengths,
         ),
-        shortcut=coding == "gram-shortcut",
+        shortcut=draw,
     )
+
+
+def _drawing_pays(store: RowStore, code: Code, parts: int) -> bool:
+    """Whether products of rows, and codes made of these, are less work than codes made of rows."""
+    if code.layout != "summed":
+        return False
+    width = store.features.shape[1] + store.targets.shape[1]
+    rows, coded = len(store.features) / parts, int(code.rows[0])
+    return bool(rows * width / 2 + coded * width < coded * rows)
 
 
 def price_setup(plan: Plan, fleet: Fleet) -> Setup:
@@ -87,24 +105,29 @@ def _encode_clients(
 
 
 def _draw_sum(
-    store: RowStore, plan: Plan, code: Code, seed: int, part: int | None
-) -> list[tuple[Matrix, Matrix]]:
+    store: RowStore,
+    plan: Plan,
+    code: Code,
+    seed: int,
+    *,
+    part: int | None,
+    moments: Callable[[], Moments] | None,
+) -> tuple[Matrix, Matrix]:
     rows = slice(0, len(store.features)) if part is None else store.piece(part)
-    factor = factor_rows(
-        store.features[rows], store.targets[rows], _weights(store, plan, code, rows)
+    weights = _weights(store, plan, code, rows)
+    if moments is not None and weights is None and part is None:
+        products = moments()
+    else:
+        products = measure_moments(store.features[rows], store.targets[rows], weights)
+    return draw_summed_code(
+        products,
+        int(code.rows[0]),
+        clients=plan.shape.clients,
+        code=stream(seed, Purpose.CODE, plan.shape.clients, *_turn(part)),
+        noise=stream(seed, Purpose.NOISE, plan.shape.clients, *_turn(part)),
+        amount=code.noise,
+        dtype=store.features.dtype,
     )
-    return [
-        draw_summed_code(
-            factor,
-            int(code.rows[0]),
-            outputs=plan.shape.outputs,
-            clients=plan.shape.clients,
-            code=stream(seed, Purpose.CODE, plan.shape.clients, *_turn(part)),
-            noise=stream(seed, Purpose.NOISE, plan.shape.clients, *_turn(part)),
-            amount=code.noise,
-            dtype=store.features.dtype,
-        )
-    ]
 
 
 def _turn(part: int | None) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ Matrix = NDArray[Any]
 
 # A loss this many times that of the zero model is beyond what any step out of bad luck explains.
 _EXPLODED = 100.0
+# From so many numbers on, the products of the rows are soon cheaper than the rows themselves.
+_LARGE = 20_000_000
 
 
 class Evaluator:
@@ -43,33 +45,39 @@ class Evaluator:
 def evaluate_models(problem: Problem, models: list[Matrix]) -> list[tuple[float, float]]:
     """Training loss per row and accuracy (NaN for regression) of several models at once."""
     side_by_side = np.concatenate(models, axis=1)
-    fitted = problem.features @ side_by_side
-    if problem.classes is None:
-        tested, truth = fitted, None
-    elif len(problem.test_targets):
+    large = problem.features.size > _LARGE
+    fitted = None if large else problem.features @ side_by_side
+    tested, truth = fitted, None
+    if problem.classes is not None and len(problem.test_targets):
         tested = problem.test_features @ side_by_side
         truth = problem.test_targets.argmax(axis=1)
-    else:
-        tested, truth = fitted, problem.targets.argmax(axis=1)
+    elif problem.classes is not None:
+        tested = problem.features @ side_by_side if fitted is None else fitted
+        truth = problem.targets.argmax(axis=1)
     values = []
-    for start in range(0, fitted.shape[1], problem.targets.shape[1]):
-        outputs = slice(start, start + problem.targets.shape[1])
-        residual = fitted[:, outputs] - problem.targets
-        loss = float(np.square(residual, dtype=np.float64).sum()) / (2 * len(residual))
-        right = np.nan if truth is None else (tested[:, outputs].argmax(axis=1) == truth).mean()
-        values.append((loss, float(right)))
+    for place, model in enumerate(models):
+        outputs = slice(place * model.shape[1], (place + 1) * model.shape[1])
+        if fitted is None:
+            loss = problem.moments.loss(model)
+        else:
+            residual = fitted[:, outputs] - problem.targets
+            loss = float(np.square(residual, dtype=np.float64).sum()) / (2 * len(residual))
+        right = np.nan
+        if tested is not None and truth is not None:
+            right = float((tested[:, outputs].argmax(axis=1) == truth).mean())
+        values.append((loss, right))
     return values
 
 
 def largest_stable_rate(problem: Problem) -> float:
     """The learning rate (per row) above which plain gradient descent on all rows diverges."""
-    rows = problem.features
-    vector: Matrix = np.ones(rows.shape[1], dtype=rows.dtype)
+    hessian = problem.moments.curvature
+    vector: Matrix = np.ones(len(hessian))
     curvature = 1.0
     for _ in range(30):
-        vector = rows.T @ (rows @ (vector / np.linalg.norm(vector)))
+        vector = hessian @ (vector / np.linalg.norm(vector))
         curvature = float(np.linalg.norm(vector))
-    return 2 * len(rows) / curvature
+    return 2 * len(problem.features) / curvature
 
 
 def explain_divergence(

@@ -19,7 +19,7 @@ from scfl.core.coding import CodedData
 from scfl.core.fleet import Fleet, check_fits
 from scfl.core.parameter import Requirements
 from scfl.core.randomness import Purpose, stream
-from scfl.core.sampling import RowStore, draw_subsets, store_rows, subset_count
+from scfl.core.sampling import RowStore, draw_subsets, subset_count
 from scfl.data.problem import Problem
 from scfl.methods.protocol import (
     All,
@@ -93,10 +93,8 @@ def simulate(
 
     # A run that diverges overflows; it is told by its model, not by a warning.
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
-        store = store_rows(
-            problem.features, problem.targets, problem.client_rows, subset_count(plan.sampling)
-        )
-        held = collect_code(store, plan, random_state, coding)
+        store = problem.arrange(subset_count(plan.sampling))
+        held = collect_code(store, plan, random_state, coding, lambda: problem.moments)
         look()
         for played in play_rounds(
             method, plan, fleet, state, store=store, held=held, budget_s=budget, seed=random_state

@@ -1,0 +1,92 @@
+"""Sums of products: all that a least-squares loss knows of the rows it is computed on.
+
+With A = [X Y], the matrix A^T A gives the loss of any model without another look at the rows, the
+solution, and the distribution of every Gaussian code. It is kept in float64: a loss is a small
+difference of large terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+Matrix = NDArray[Any]
+
+_CHUNK_ROWS = 4096
+# Directions with less than this share of the largest eigenvalue hold rounding, not data.
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """``products`` is [X Y]^T [X Y] of so many rows, the last ``outputs`` columns being Y's."""
+
+    products: Matrix
+    rows: int
+    outputs: int
+
+    @property
+    def curvature(self) -> Matrix:
+        """X^T X, the Hessian of the unscaled loss."""
+        return self.products[: -self.outputs, : -self.outputs]
+
+    @property
+    def correlation(self) -> Matrix:
+        """X^T Y."""
+        return self.products[: -self.outputs, -self.outputs :]
+
+    def loss(self, model: Matrix) -> float:
+        """||X W - Y||^2 / (2 rows)."""
+        model = model.astype(np.float64, copy=False)
+        change = self.curvature @ model - 2 * self.correlation
+        constant = np.trace(self.products[-self.outputs :, -self.outputs :])
+        return max(float((model * change).sum() + constant), 0.0) / (2 * self.rows)
+
+    @cached_property
+    def solution(self) -> Matrix:
+        """The least-squares model; of several, the shortest."""
+        try:
+            factor = linalg.cho_factor(self.curvature)
+        except linalg.LinAlgError:
+            return self._shortest_solution()
+        solved: Matrix = linalg.cho_solve(factor, self.correlation)
+        diagonal = np.abs(np.diagonal(factor[0]))
+        sound = diagonal.min(initial=np.inf) ** 2 > _NEGLIGIBLE * diagonal.max(initial=0.0) ** 2
+        return solved if sound else self._shortest_solution()
+
+    @cached_property
+    def factor(self) -> Matrix:
+        """L with L^T L = A^T A."""
+        try:
+            return linalg.cholesky(self.products, lower=False)
+        except linalg.LinAlgError:
+            # Fewer rows than columns, or columns that depend on each other.
+            values, vectors = linalg.eigh(self.products)
+            return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+    def _shortest_solution(self) -> Matrix:
+        values, vectors = linalg.eigh(self.curvature)
+        kept = values > _NEGLIGIBLE * values[-1]
+        vectors = vectors[:, kept]
+        solved: Matrix = vectors @ ((vectors.T @ self.correlation) / values[kept, None])
+        return solved
+
+
+def measure_moments(
+    features: Matrix, targets: Matrix, row_weights: NDArray[Any] | None = None
+) -> Moments:
+    """Add up the products of rows, weighted rows if asked, a few thousand at a time."""
+    width = features.shape[1] + targets.shape[1]
+    products = np.zeros((width, width))
+    for start in range(0, len(features), _CHUNK_ROWS):
+        some = slice(start, start + _CHUNK_ROWS)
+        rows = np.concatenate([features[some], targets[some]], axis=1, dtype=np.float64)
+        if row_weights is not None:
+            rows *= row_weights[some, None]
+        products += rows.T @ rows
+    return Moments(products, len(features), targets.shape[1])
