@@ -13,7 +13,9 @@ from scfl.methods.batches import Batches
 from scfl.methods.cfl_fb import CFLFB
 from scfl.methods.codedfedl import CodedFedL
 from scfl.methods.dp_cfl import DPCFL
+from scfl.methods.fl_ipw import FLIPW
 from scfl.methods.fl_pma import FLPMA, FedAvg
+from scfl.methods.one_shot import OneShot
 from scfl.methods.registry import find_method, known_methods, register
 from scfl.methods.scfl import SCFL
 from scfl.methods.schedule import StepDecay, TheoremOne
@@ -25,6 +27,7 @@ __version__ = version("scfl")
 __all__ = [
     "CFLFB",
     "DPCFL",
+    "FLIPW",
     "FLPMA",
     "SCFL",
     "Batches",
@@ -34,6 +37,7 @@ __all__ = [
     "Iid",
     "LabelSorted",
     "Noise",
+    "OneShot",
     "Problem",
     "RandomFourier",
     "Result",

@@ -64,28 +64,19 @@ def test_the_server_of_the_paper():
     assert fleet.server_capacity(TWO, 9.9999) == 3839
 
 
-def test_what_coding_costs_before_training():
-    """REFERENCE.md section 4: 6000 coded rows of 2010 numbers, summed."""
-    rows = np.array([6000, 6000])
+def test_a_large_upload_is_many_packets():
+    """REFERENCE.md section 4: 6000 rows of 2010 numbers, then 1.1 / 0.9 times that."""
+    numbers = np.full(2, 6000 * 2010.0)
     bare = slowest_and_fastest(header=1.0, law=WirelessEdge(0.0))
-    assert bare.coded_upload_bits(TWO, rows) == pytest.approx([385.92e6, 385.92e6])
-    assert bare.coded_upload_seconds(TWO, rows) == pytest.approx([1286.4, 385.92])
-    # Header and retransmissions: 1.1 / 0.9 = 1.22 times.
+    assert bare.bulk_bits(numbers) == pytest.approx([385.92e6, 385.92e6])
+    assert bare.bulk_seconds(numbers) == pytest.approx([1286.4, 385.92])
     real = slowest_and_fastest()
-    assert real.coded_upload_bits(TWO, rows) == pytest.approx([424.512e6, 424.512e6])
-    assert real.coded_upload_seconds(TWO, rows) == pytest.approx([1286.4 * 1.1 / 0.9, 471.68])
-    # c l (d + o) = 36.18e9 MAC at 0.1536 and 1.536 MMAC/s.
-    assert real.encoding_seconds(TWO, rows) == pytest.approx([235_546.875, 23_554.6875])
+    assert real.bulk_bits(numbers) == pytest.approx([424.512e6, 424.512e6])
+    assert real.bulk_seconds(numbers) == pytest.approx([1286.4 * 1.1 / 0.9, 471.68])
 
 
-def test_what_coding_costs_in_the_other_layouts():
-    """REFERENCE.md section 4: stacked 1/20 of the rows each; CodedFedL 30 codes of 200 rows."""
-    real = slowest_and_fastest()
-    stacked = real.encoding_seconds(TWO, np.array([300, 300]))
-    assert stacked == pytest.approx([11_777.34, 1_177.73], abs=0.01)
-    batch = Shape(np.array([100, 100]), 2000, 10)
-    codedfedl = 30 * real.encoding_seconds(batch, np.array([200, 200]))
-    assert codedfedl == pytest.approx([7_851.56, 785.16], abs=0.01)
+def test_computing_takes_each_client_its_own_time():
+    assert slowest_and_fastest().compute_seconds(np.full(2, 1.536e6)) == pytest.approx([10, 1])
 
 
 def test_what_a_row_and_a_message_cost_can_be_set():

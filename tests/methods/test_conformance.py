@@ -81,6 +81,11 @@ SETTINGS: dict[str, tuple[Method, dict[str, bool]]] = {
         ),
         {"unbiased": True},
     ),
+    "fl-ipw": (
+        scfl.FLIPW(learning_rate=0.3, batches=scfl.Batches(2, redundancy=0.2)),
+        {"unbiased": True},
+    ),
+    "one-shot": (scfl.OneShot(), {"unbiased": True, "exact": True}),
 }
 
 

@@ -132,3 +132,17 @@ def test_all_wrong_parameters_are_reported_at_once() -> None:
 def test_more_server_rows_than_held_is_refused() -> None:
     with pytest.raises(InfeasibleError, match=r"server_rows: 9 rows a round, but .* holds 5"):
         scfl.SCFL(coded_rows=5, server_rows=9).plan(SHAPE, fleet())
+
+
+def test_fl_ipw_is_scfl_less_its_code() -> None:
+    """Same deadline, loads and probabilities; the clients' half counts whole."""
+    batches = scfl.Batches(2, redundancy=0.2)
+    with_code = scfl.SCFL(batches=batches, coded_rows=9)
+    without = scfl.FLIPW(batches=batches)
+    one, other = with_code.plan(SHAPE, fleet()), without.plan(SHAPE, fleet())
+    assert one.wait == other.wait
+    np.testing.assert_array_equal(one.loads, other.loads)
+    everybody = Arrivals(0, np.ones(4, bool))
+    halves = with_code.combine(one, everybody, STATE).clients
+    np.testing.assert_allclose(without.combine(other, everybody, STATE).clients, 2 * halves)
+    assert other.code is None

@@ -122,20 +122,17 @@ class Fleet:
         # A relative hair against rounding: seconds that were computed from rows give them back.
         return int(seconds * self.server_macs_per_s / self.row_macs(shape) * (1 + 1e-12))
 
-    def encoding_seconds(self, shape: Shape, rows: Ints) -> Floats:
-        """Seconds each client computes to encode its data into so many coded rows."""
-        macs = np.asarray(rows, np.float64) * shape.client_rows * (shape.features + shape.outputs)
+    def compute_seconds(self, macs: Floats) -> Floats:
+        """Seconds that each client needs for so many multiply-accumulates."""
         return macs / self.macs_per_s
 
-    def coded_upload_bits(self, shape: Shape, rows: Ints) -> Floats:
-        """Bits on the air for so many coded rows, headers included, first transmissions only."""
-        numbers = np.asarray(rows, np.float64) * (shape.features + shape.outputs)
+    def bulk_bits(self, numbers: Floats) -> Floats:
+        """Bits on the air for so many numbers, headers included, first transmissions only."""
         return numbers * BITS_PER_NUMBER * self.header
 
-    def coded_upload_seconds(self, shape: Shape, rows: Ints) -> Floats:
-        """Expected seconds of the coded upload: many small packets, each sent until it arrives."""
-        bits = self.coded_upload_bits(shape, rows)
-        return bits / self.uplink_bps * self.law.transmissions_per_packet
+    def bulk_seconds(self, numbers: Floats) -> Floats:
+        """Expected seconds of a large upload: many small packets, each sent until it arrives."""
+        return self.bulk_bits(numbers) / self.uplink_bps * self.law.transmissions_per_packet
 
 
 def wireless_edge(

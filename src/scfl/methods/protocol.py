@@ -66,6 +66,8 @@ class Code:
     same number from all. ``processed_weight`` is the encoding weight of the rows that a client
     processes itself each round (its first ``load`` rows); every other row has weight 1.
     ``server_rows`` is how many coded rows the server processes in a round, over all blocks.
+    With ``content="products"`` clients send X^T X, X^T Y and Y^T Y instead, and the d + o ``rows``
+    are a factor of their sum: coded data without an error, and without a secret.
     """
 
     rows: Ints
@@ -74,6 +76,7 @@ class Code:
     layout: Layout = "summed"
     per_subset: bool = False
     processed_weight: Floats | None = None
+    content: Literal["sketch", "products"] = "sketch"
 
     @property
     def blocks(self) -> int:
@@ -83,7 +86,11 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a method will do on this fleet. A client whose load is 0 is never asked."""
+    """What a method will do on this fleet. A client whose load is 0 is never asked.
+
+    ``server_setup_macs`` is what the server computes once, when the coded data is there; a method
+    that is done after so many ``rounds`` says so.
+    """
 
     shape: Shape
     loads: Ints
@@ -91,6 +98,8 @@ class Plan:
     sampling: Sampling = Subsets(1)
     arrival_probability: Floats | None = None
     code: Code | None = None
+    server_setup_macs: float = 0.0
+    rounds: int | None = None
     learned: Literal["average", "last"] = "average"
 
     @property

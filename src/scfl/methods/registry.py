@@ -10,12 +10,14 @@ from scfl.errors import Problem as Issue
 from scfl.methods.cfl_fb import CFLFB
 from scfl.methods.codedfedl import CodedFedL
 from scfl.methods.dp_cfl import DPCFL
+from scfl.methods.fl_ipw import FLIPW
 from scfl.methods.fl_pma import FLPMA, FedAvg
+from scfl.methods.one_shot import OneShot
 from scfl.methods.protocol import Method
 from scfl.methods.scfl import SCFL
 
 _METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (SCFL, FedAvg, FLPMA, CFLFB, CodedFedL, DPCFL)
+    kind.name: kind for kind in (SCFL, FedAvg, FLPMA, CFLFB, CodedFedL, DPCFL, FLIPW, OneShot)
 }
 
 

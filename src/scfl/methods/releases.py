@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scfl.core.sampling import subset_count
 from scfl.methods.protocol import Plan, ServerOnly
-from scfl.privacy.events import Gradients, Release, Sketch
+from scfl.privacy.events import Gradients, Products, Release, Sketch
 
 
 def list_releases(plan: Plan, rounds: int) -> list[tuple[Release, ...]]:
@@ -15,7 +15,9 @@ def list_releases(plan: Plan, rounds: int) -> list[tuple[Release, ...]]:
 def _releases_of(plan: Plan, client: int, rounds: int) -> tuple[Release, ...]:
     events: list[Release] = []
     code = plan.code
-    if code is not None:
+    if code is not None and code.content == "products":
+        events.append(Products(columns=int(code.rows[client])))
+    elif code is not None:
         subsets = subset_count(plan.sampling) if code.per_subset else 1
         events.append(
             Sketch(

@@ -31,4 +31,12 @@ class Gradients:
     kind: Literal["gradients"] = "gradients"
 
 
-Release = Sketch | Gradients
+@dataclass(frozen=True)
+class Products:
+    """The exact sums of products of all columns, features and targets, sent once."""
+
+    columns: int
+    kind: Literal["products"] = "products"
+
+
+Release = Sketch | Gradients | Products

@@ -18,6 +18,7 @@ from scfl.study.records import (
     ClientRecord,
     Gradients,
     Manifest,
+    Products,
     Release,
     Run,
     Sketch,
@@ -195,6 +196,8 @@ def _kind(event: Release) -> tuple[object, ...]:
     """What must be equal for clients to share a sentence; amounts become ranges."""
     if isinstance(event, Sketch):
         return ("sketch", event.rows, event.sigma, event.labels_noised, event.layout)
+    if isinstance(event, Products):
+        return ("products", event.columns)
     return ("gradients", event.sigma)
 
 
@@ -202,6 +205,11 @@ def _describe_release(events: Sequence[Release]) -> str:
     first = events[0]
     if isinstance(first, Sketch):
         return _describe_sketch(first)
+    if isinstance(first, Products):
+        return (
+            f"the exact sums of products of {first.columns:,} columns, labels among them, without "
+            "noise: not covered by any guarantee"
+        )
     gradients = [event for event in events if isinstance(event, Gradients)]
     rounds = [event.rounds for event in gradients]
     rows = [event.rows_per_round for event in gradients]

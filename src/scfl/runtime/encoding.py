@@ -37,6 +37,8 @@ def collect_code(
     code = plan.code
     if code is None:
         return None
+    if code.content == "products":
+        return _add_products(store, moments)
     parts = range(len(store.lengths)) if code.per_subset else [None]
     draw = coding == "gram-shortcut" and _drawing_pays(store, code, len(parts))
     if draw:
@@ -56,6 +58,18 @@ def collect_code(
     )
 
 
+def _add_products(store: RowStore, moments: Callable[[], Moments] | None) -> CodedData:
+    """The sums of products as rows whose normalised gradient is the exact one."""
+    summed = moments() if moments else measure_moments(store.features, store.targets)
+    rows = len(summed.factor)
+    features, targets = np.split(rows**0.5 * summed.factor, [-summed.outputs], axis=1)
+    return CodedData(
+        store_blocks(
+            np.ascontiguousarray(features), np.ascontiguousarray(targets), np.array([[rows]])
+        )
+    )
+
+
 def _drawing_pays(store: RowStore, code: Code, parts: int) -> bool:
     """Whether products of rows, and codes made of these, are less work than codes made of rows."""
     if code.layout != "summed":
@@ -66,17 +80,26 @@ def _drawing_pays(store: RowStore, code: Code, parts: int) -> bool:
 
 
 def price_setup(plan: Plan, fleet: Fleet) -> Setup:
-    """What the coded data costs each client: encoding on its own clock, then the upload."""
+    """What the coded data costs: encoding on each client's own clock, then upload, then server."""
     shape, code = plan.shape, plan.code
     if code is None:
         nothing = np.zeros(shape.clients)
         return Setup(nothing, nothing, nothing)
-    # A code per subset sends that many rows for each, and each row codes one subset only.
-    subsets = subset_count(plan.sampling) if code.per_subset else 1
+    width = shape.features + shape.outputs
+    if code.content == "products":
+        # The matrices are symmetric: half of their entries is all of them.
+        numbers = np.full(shape.clients, width * (width + 1) / 2)
+        macs = shape.client_rows * numbers
+    else:
+        # A code per subset sends that many rows for each, and each row codes one subset only.
+        subsets = subset_count(plan.sampling) if code.per_subset else 1
+        numbers = code.rows * subsets * float(width)
+        macs = code.rows * shape.client_rows * float(width)
     return Setup(
-        encoding_s=fleet.encoding_seconds(shape, code.rows),
-        upload_s=fleet.coded_upload_seconds(shape, code.rows * subsets),
-        upload_bytes=fleet.coded_upload_bits(shape, code.rows * subsets) / 8,
+        encoding_s=fleet.compute_seconds(macs),
+        upload_s=fleet.bulk_seconds(numbers),
+        upload_bytes=fleet.bulk_bits(numbers) / 8,
+        server_s=plan.server_setup_macs / fleet.server_macs_per_s,
     )
 
 

@@ -22,16 +22,20 @@ ARRIVED, LATE, ABSENT, NOT_ASKED = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What the coded data costs each client before the first round, on its own clock and link."""
+    """What the coded data costs each client before the first round, on its own clock and link.
+
+    ``server_s`` is what the server then computes with it, once.
+    """
 
     encoding_s: Floats
     upload_s: Floats
     upload_bytes: Floats
+    server_s: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Clients work side by side; training starts when the last one's coded data is here."""
-        return float((self.encoding_s + self.upload_s).max())
+        """Clients work side by side; training starts when the server is through with them all."""
+        return float((self.encoding_s + self.upload_s).max()) + self.server_s
 
 
 @dataclass(frozen=True, eq=False)

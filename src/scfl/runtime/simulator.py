@@ -80,6 +80,7 @@ def simulate(
     check_fits(fleet, problem.shape)
     plan = method.plan(problem.shape, fleet)
     setup = price_setup(plan, fleet)
+    rounds = min((most for most in (rounds, plan.rounds) if most is not None), default=None)
     budget = np.inf if seconds is None else seconds - (setup.seconds if count_setup else 0.0)
     asked = plan.loads > 0
     message_bytes = fleet.message_bits(problem.shape) / 8

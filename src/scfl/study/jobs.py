@@ -233,8 +233,9 @@ def _summarise(job: Job, result: Result) -> dict[str, Any]:
     }
     setup_bytes = float(result.setup.upload_bytes.sum())
     code, wait = result.plan.code, result.plan.wait
-    coding = None
-    if result.held is not None:
+    coding = coded_rows = None
+    if result.held is not None and code is not None and code.content == "sketch":
+        coded_rows = result.held.rows
         coding = "gram-shortcut" if result.held.shortcut else "clients"
     return {
         "label": job.label,
@@ -253,7 +254,7 @@ def _summarise(job: Job, result: Result) -> dict[str, Any]:
         "bytes_up": setup_bytes + float(result.ledger.bytes_up.sum()),
         "bytes_down": float(result.ledger.bytes_down.sum()),
         "setup_bytes_up": setup_bytes,
-        "coded_rows": None if code is None or result.held is None else result.held.rows,
+        "coded_rows": coded_rows,
         "deadline_s": wait.seconds if isinstance(wait, Deadline) else None,
         "coding": coding,
         "key": job.key,

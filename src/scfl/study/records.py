@@ -121,7 +121,14 @@ class Gradients:
     sigma: float
 
 
-Release = Sketch | Gradients
+@dataclass(frozen=True)
+class Products:
+    """A client sent exact sums of products, once."""
+
+    columns: int
+
+
+Release = Sketch | Gradients | Products
 
 
 @dataclass(frozen=True)
@@ -347,7 +354,11 @@ def _release(fields: Fields) -> Release:
             rows_per_round=fields.number("rows_per_round"),
             sigma=fields.number("sigma"),
         )
-    raise OutputError(f"{fields.where} has an event {kind!r}; this scfl knows sketch and gradients")
+    if kind == "products":
+        return Products(columns=fields.whole("columns"))
+    raise OutputError(
+        f"{fields.where} has an event {kind!r}; this scfl knows sketch, gradients and products"
+    )
 
 
 def _trace(path: Path) -> Trace:
