@@ -162,6 +162,7 @@ def _releases(entry: Entry, rounds: int, client: int) -> list[dict[str, Any]]:
                 "sigma": entry.sigma,
                 "labels_noised": False,
                 "layout": "summed",
+                "codes": 1,
             }
         )
     if entry.wait != "server":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scfl.core.sampling import subset_count
-from scfl.methods.protocol import Plan, ServerOnly
+from scfl.methods.protocol import Code, Plan, ServerOnly
 from scfl.privacy.events import Gradients, Products, Release, Sketch
 
 
@@ -18,16 +18,28 @@ def _releases_of(plan: Plan, client: int, rounds: int) -> tuple[Release, ...]:
     if code is not None and code.content == "products":
         events.append(Products(columns=int(code.rows[client])))
     elif code is not None:
-        subsets = subset_count(plan.sampling) if code.per_subset else 1
-        events.append(
-            Sketch(
-                rows=int(code.rows[client]) * subsets,
-                sigma=code.noise.sigma,
-                labels_noised=code.noise.labels,
-                layout=code.layout,
+        codes = subset_count(plan.sampling) if code.per_subset else 1
+        if code.rows[client]:
+            events.append(
+                Sketch(
+                    rows=int(code.rows[client]),
+                    sigma=code.noise.sigma,
+                    labels_noised=code.noise.labels,
+                    layout=code.layout,
+                    codes=codes,
+                    row_weight=_heaviest_row(plan, code, client, codes),
+                )
             )
-        )
     load = int(plan.loads[client])
     if load and rounds and not isinstance(plan.wait, ServerOnly):
         events.append(Gradients(rounds=rounds, rows_per_round=load))
     return tuple(events)
+
+
+def _heaviest_row(plan: Plan, code: Code, client: int, codes: int) -> float:
+    """The largest weight with which a row of the client enters a code."""
+    if code.processed_weight is None or not plan.loads[client]:
+        return 1.0
+    processed = float(code.processed_weight[client])
+    largest_subset = -(-int(plan.shape.client_rows[client]) // codes)
+    return processed if plan.loads[client] >= largest_subset else max(1.0, processed)

@@ -8,16 +8,20 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Sketch:
-    """Random combinations of all of a client's rows, sent once.
+    """Random combinations of a client's rows, sent once: so many coded rows in each code.
 
-    ``layout`` says who can see them: ``"summed"`` codes are added up before anybody looks only if
-    the sum is computed securely; ``"stacked"`` ones reach the server as they are.
+    Every row of the client is in one of ``codes`` codes, each of other rows, and enters it with a
+    weight of at most ``row_weight``. ``layout`` says who can see them: ``"summed"`` codes are added
+    up before anybody looks only if the sum is computed securely; ``"stacked"`` ones reach the
+    server as they are.
     """
 
     rows: int
     sigma: float
     labels_noised: bool
     layout: Literal["summed", "stacked"]
+    codes: int = 1
+    row_weight: float = 1.0
     kind: Literal["sketch"] = "sketch"
 
 

@@ -195,7 +195,7 @@ def _flatten(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _kind(event: Release) -> tuple[object, ...]:
     """What must be equal for clients to share a sentence; amounts become ranges."""
     if isinstance(event, Sketch):
-        return ("sketch", event.rows, event.sigma, event.labels_noised, event.layout)
+        return ("sketch", event.rows, event.codes, event.sigma, event.labels_noised, event.layout)
     if isinstance(event, Products):
         return ("products", event.columns)
     return ("gradients", event.sigma)
@@ -227,7 +227,8 @@ def _describe_release(events: Sequence[Release]) -> str:
 
 def _describe_sketch(sketch: Sketch) -> str:
     where = "summed with everybody's" if sketch.layout == "summed" else "kept apart by client"
-    words = f"{sketch.rows:,} coded rows ({where}), noise sigma {sketch.sigma:g}"
+    each = "" if sketch.codes == 1 else f" for each of {sketch.codes:,} batches"
+    words = f"{sketch.rows:,} coded rows{each} ({where}), noise sigma {sketch.sigma:g}"
     if sketch.sigma == 0:
         return f"{words}: no noise, no privacy guarantee"
     if not sketch.labels_noised:

@@ -24,8 +24,11 @@ from scfl.errors import DataError
 from scfl.methods.protocol import Deadline, Method
 from scfl.methods.releases import list_releases
 from scfl.methods.schedule import StepDecay
+from scfl.privacy.budget import Budget
+from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import STATUSES, Result
 from scfl.runtime.simulator import simulate
+from scfl.study.account import account_for
 from scfl.study.config import (
     ClockSection,
     FleetSection,
@@ -63,6 +66,7 @@ class Job:
     source: ProblemSource
     fleet: FleetSection
     clock: ClockSection
+    privacy: Budget = Budget()
     stage: Literal["runs", "search"] = "runs"
 
     @property
@@ -75,6 +79,7 @@ class Job:
             "seed": self.seed,
             "fleet": asdict(self.fleet),
             "clock": asdict(self.clock),
+            **({"privacy": asdict(self.privacy)} if self.privacy != Budget() else {}),
             **self.source.describe(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -149,7 +154,7 @@ def list_jobs(study: StudyConfig) -> list[Job]:
     """All runs of a study, method by method and seed by seed."""
     source = locate_problem(study)
     return [
-        Job(label, method, seed, source, study.fleet, study.clock)
+        Job(label, method, seed, source, study.fleet, study.clock, study.privacy)
         for label, method in study.methods.items()
         for seed in study.seeds
     ]
@@ -159,7 +164,16 @@ def list_search_jobs(study: StudyConfig) -> list[Job]:
     """The runs that choose each method's learning rate; none without a search."""
     source, search = locate_problem(study), study.search
     return [
-        Job(label, with_rate(method, rate), seed, source, study.fleet, study.clock, "search")
+        Job(
+            label,
+            with_rate(method, rate),
+            seed,
+            source,
+            study.fleet,
+            study.clock,
+            study.privacy,
+            "search",
+        )
         for label, method in study.methods.items()
         if can_be_searched(method)
         for rate in search.learning_rates
@@ -190,6 +204,11 @@ def draw_fleet(job: Job, problem: Problem) -> Fleet:
     return job.fleet.draw(problem.shape.clients, job.seed)
 
 
+def settle_method(job: Job, problem: Problem, fleet: Fleet) -> Method:
+    """The method of a job with the noise that the study's budget asks for."""
+    return calibrate(job.method, problem, fleet, job.privacy)
+
+
 def execute(job: Job) -> Outcome:
     """Run one job; safe to call in any process, on any machine that has the data."""
     problem = build_problem(job.source)
@@ -197,7 +216,7 @@ def execute(job: Job) -> Outcome:
     result = simulate(
         problem,
         fleet,
-        job.method,
+        settle_method(job, problem, fleet),
         rounds=job.clock.rounds,
         seconds=job.clock.horizon_s,
         random_state=job.seed,
@@ -205,9 +224,13 @@ def execute(job: Job) -> Outcome:
         count_setup=job.clock.setup == "counted",
         coding=job.clock.coding,
     )
+    privacy, client_privacy = account_for(result, job.privacy)
     return Outcome(
-        summary=_summarise(job, result),
-        clients=_describe_clients(result),
+        summary={**_summarise(job, result), "privacy": privacy},
+        clients=[
+            {**client, "privacy": own}
+            for client, own in zip(_describe_clients(result), client_privacy, strict=True)
+        ],
         trace=_to_parquet(_tabulate_trace(result)),
         ledger=_to_parquet(_tabulate_ledger(result)),
     )
@@ -240,7 +263,7 @@ def _summarise(job: Job, result: Result) -> dict[str, Any]:
     return {
         "label": job.label,
         "method": job.method.name,
-        "parameters": describe_parameters(job.method),
+        "parameters": describe_parameters(result.method),
         "seed": job.seed,
         "rounds": result.rounds,
         "setup_counted": result.setup_counted,

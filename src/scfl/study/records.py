@@ -104,12 +104,13 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A client sent coded rows, once."""
+    """A client sent coded rows, once: so many in each of ``codes`` codes of different rows."""
 
     rows: int
     sigma: float
     labels_noised: bool
     layout: str
+    codes: int = 1
 
 
 @dataclass(frozen=True)
@@ -347,6 +348,7 @@ def _release(fields: Fields) -> Release:
             sigma=fields.number("sigma"),
             labels_noised=fields.flag("labels_noised"),
             layout=fields.text("layout"),
+            codes=fields.whole("codes"),
         )
     if kind == "gradients":
         return Gradients(

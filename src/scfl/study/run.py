@@ -32,6 +32,7 @@ from scfl.study.jobs import (
     list_jobs,
     list_search_jobs,
     locate_problem,
+    settle_method,
 )
 from scfl.study.search import Choice, choose_rates, settle_rates
 
@@ -64,7 +65,9 @@ def check_study(study: StudyConfig) -> Ready:
     issues: dict[str, Issue] = {}
     for job in list_jobs(study):
         try:
-            job.method.plan(problem.shape, draw_fleet(job, problem))
+            settle_method(job, problem, draw_fleet(job, problem)).plan(
+                problem.shape, draw_fleet(job, problem)
+            )
         except (ParameterError, InfeasibleError) as error:
             for issue in error.problems:
                 where = issue.within(f"methods.{job.label}").where.replace("_", "-")
@@ -177,7 +180,7 @@ def _describe(ready: Ready) -> dict[str, Any]:
 
 def _describe_config(study: StudyConfig) -> dict[str, Any]:
     """The configuration with every default filled in, as it could stand in a file."""
-    sections = ("problem", "partition", "fleet", "clock", "report", "search")
+    sections = ("problem", "partition", "fleet", "clock", "report", "search", "privacy")
     config: dict[str, Any] = {
         "name": study.name,
         "seeds": list(study.seeds),

@@ -1,0 +1,79 @@
+"""A study with a privacy budget: what is refused, what is calibrated, what is recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scfl.errors import ConfigError
+from scfl.study.config import check_tables
+from scfl.study.run import check_study, run_study
+
+
+def tables(**changed: Any) -> dict[str, Any]:
+    study: dict[str, Any] = {
+        "seeds": 1,
+        "problem": {"dataset": "regression", "rows": 200, "columns": 5},
+        "partition": {"kind": "iid", "clients": 4},
+        "clock": {"rounds": 3},
+        "privacy": {"mi-bits": 0.5},
+        "defaults": {"batches": {"subsets": 2}},
+        "methods": {"scfl": {}, "codedfedl": {}, "fedavg": {}},
+    }
+    return {**study, **changed}
+
+
+def run(study: dict[str, Any], out: Path) -> dict[str, dict[str, Any]]:
+    summaries = run_study(check_study(check_tables(study, name="test")), out)
+    return {summary["label"]: summary for summary in summaries}
+
+
+def test_every_coding_method_meets_the_same_printed_budget(tmp_path: Path) -> None:
+    runs = run(tables(), tmp_path)
+    for label in ("scfl", "codedfedl"):
+        privacy = runs[label]["privacy"]
+        assert privacy["mi_bits"] == pytest.approx(0.5)
+        assert privacy["mi_bits"] <= 0.5
+        assert privacy["noise_sigma"] == runs[label]["parameters"]["noise"]["sigma"] > 0
+        assert privacy["mi_bits_scale"] > 0
+        assert "not a row guarantee" in privacy["mi_bits_covers"]
+        clients = json.loads((tmp_path / runs[label]["folder"] / "result.json").read_text())
+        bits = [client["privacy"]["mi_bits"] for client in clients["clients"]]
+        assert max(bits) == privacy["mi_bits"]
+    assert "mi_bits" not in runs["fedavg"]["privacy"]
+    assert runs["scfl"]["privacy"]["noise_sigma"] != runs["codedfedl"]["privacy"]["noise_sigma"]
+
+
+def test_another_budget_is_another_run(tmp_path: Path) -> None:
+    loose, tight = (
+        run(tables(privacy={"mi-bits": bits}), tmp_path / str(bits))["scfl"] for bits in (2.0, 0.2)
+    )
+    assert loose["key"] != tight["key"]
+    assert loose["privacy"]["noise_sigma"] < tight["privacy"]["noise_sigma"]
+
+
+def test_without_a_budget_the_printed_number_is_still_told(tmp_path: Path) -> None:
+    privacy = run(tables(privacy={}), tmp_path)["scfl"]["privacy"]
+    assert privacy["budget"] is None
+    assert privacy["noise_sigma"] == 0
+    assert privacy["mi_bits"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"privacy": {"mi-bits": 0}}, r"privacy.mi-bits: 0 is not allowed; give a finite number"),
+        ({"privacy": {"mi-bit": 1}}, "did you mean 'mi-bits'"),
+        ({"methods": {"fedavg": {}}}, "privacy: no method here has noise"),
+        ({"defaults": {"noise": 0.5}}, r"defaults.noise: 0.5 is given, and \[privacy\] asks"),
+        ({"methods": {"scfl": {"noise": {"sigma": 0.0}}}}, "methods.scfl.noise: .* is given"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_data_is_touched(
+    changed: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        check_tables(tables(**changed), name="test")
