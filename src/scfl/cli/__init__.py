@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from scfl import __version__
-from scfl.cli import methods, study
+from scfl.cli import data, methods, study
 from scfl.cli.console import ERR, OUT
 from scfl.errors import RunError, ScflError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 for commands in (study.app, methods.app):
     app.add_typer(commands)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

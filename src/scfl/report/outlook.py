@@ -1,4 +1,4 @@
-"""What a method will do, and which methods there are, in the terminal."""
+"""What a method will do, and which methods and data sets there are, in the terminal."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ def print_methods(rows: Sequence[Mapping[str, str]], console: Console) -> None:
         table.add_column(head, no_wrap=head != "what a round does")
     for row in rows:
         table.add_row(*(escape(row[key]) for key in ("name", "summary", "citation")))
+    console.print(table)
+
+
+def print_sets(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print what is known of each data set, and whether it is on this machine."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("name", "what it is", "rows + test", "from", "here"):
+        number = head == "rows + test"
+        table.add_column(head, justify="right" if number else "left", no_wrap=head != "what it is")
+    for row in rows:
+        tested = f" + {row['test_rows']:,}" if row["test_rows"] else ""
+        texts = [escape(row[key]) for key in ("name", "summary", "registry", "here")]
+        table.add_row(*texts[:2], f"{row['rows']:,}{tested}", *texts[2:])
     console.print(table)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_type_hints
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, wireless_edge
 from scfl.core.parameter import Requirements, build, show, suggest
+from scfl.data.catalogue import known_sets
 from scfl.data.features import RandomFourier
 from scfl.data.partition import Iid, LabelSorted
 from scfl.errors import ConfigError, ParameterError, Problem
@@ -22,12 +23,12 @@ from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
 from scfl.privacy.budget import Budget
 
-DATASETS = ("digits", "regression")
+DATASETS = ("digits", "regression", *known_sets())
 
 
 @dataclass(frozen=True)
 class ProblemSection:
-    """``dataset`` is "digits", "regression" (made up: rows, columns, outputs) or an .npz path."""
+    """``dataset`` names a set, a made-up "regression" (rows, columns, outputs), or an .npz path."""
 
     dataset: str = "digits"
     test_fraction: float = 0.2

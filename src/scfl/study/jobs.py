@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 
 import scfl.data.dataset as datasets
 from scfl.core.fleet import Fleet
+from scfl.data.catalogue import known_sets
+from scfl.data.install import identify_set, load_set
 from scfl.data.problem import Problem, make_problem
-from scfl.errors import DataError
+from scfl.errors import ConfigError, DataError
 from scfl.methods.protocol import Deadline, Method
 from scfl.methods.releases import list_releases
 from scfl.methods.schedule import StepDecay
@@ -102,10 +104,12 @@ class Outcome:
 
 
 def locate_problem(study: StudyConfig) -> ProblemSource:
-    """Say where a study's problem comes from; a file is named by its content."""
+    """Say where a study's problem comes from; a file or a set is named by its content."""
     section = study.problem
     if section.dataset in ("digits", "regression"):
         return ProblemSource(section, study.partition, None, "")
+    if section.dataset in known_sets():
+        return ProblemSource(section, study.partition, *identify_set(section.dataset))
     path = study.folder / section.dataset
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -117,11 +121,21 @@ def locate_problem(study: StudyConfig) -> ProblemSource:
     return ProblemSource(section, study.partition, path.resolve(), digest)
 
 
+def load_problem(study: StudyConfig) -> Problem:
+    """The problem of a study; what is wrong with its data is an error of its configuration."""
+    try:
+        return build_problem(locate_problem(study))
+    except DataError as error:
+        raise ConfigError([issue.within("problem") for issue in error.problems]) from None
+
+
 @lru_cache(maxsize=2)
 def build_problem(source: ProblemSource) -> Problem:
     """Load rows, map features and deal out clients, once per process."""
     section, rule = source.section, source.partition.rule
-    if source.path is not None:
+    if source.path is not None and section.dataset in known_sets():
+        dataset = load_set(source.path)
+    elif source.path is not None:
         dataset = datasets.load_arrays(source.path)
     elif section.dataset == "digits":
         dataset = datasets.load_digits()

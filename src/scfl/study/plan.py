@@ -18,7 +18,7 @@ from scfl.runtime.encoding import price_setup
 from scfl.runtime.result import Setup
 from scfl.runtime.simulator import close_round
 from scfl.study.config import StudyConfig
-from scfl.study.jobs import build_problem, locate_problem
+from scfl.study.jobs import load_problem
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def shape_of(study: StudyConfig) -> Shape:
     """The problem's shape, without making up rows that nobody needs yet."""
     section, rule = study.problem, study.partition.rule
     if section.dataset != "regression" or rule is None:
-        return build_problem(locate_problem(study)).shape
+        return load_problem(study).shape
     rows = section.rows - round(section.rows * section.test_fraction)
     if rule.clients > rows:
         raise ConfigError(

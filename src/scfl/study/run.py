@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from scfl.data.problem import Problem
-from scfl.errors import ConfigError, DataError, InfeasibleError, ParameterError, RunError
+from scfl.errors import ConfigError, InfeasibleError, ParameterError, RunError
 from scfl.errors import Problem as Issue
 from scfl.runtime.evaluation import evaluate_models
 from scfl.study.config import StudyConfig
@@ -25,13 +25,12 @@ from scfl.study.folder import StudyFolder
 from scfl.study.jobs import (
     Job,
     Outcome,
-    build_problem,
     describe_parameters,
     draw_fleet,
     execute,
     list_jobs,
     list_search_jobs,
-    locate_problem,
+    load_problem,
     settle_method,
 )
 from scfl.study.search import Choice, choose_rates, settle_rates
@@ -58,10 +57,7 @@ class Ready:
 
 def check_study(study: StudyConfig) -> Ready:
     """Build the problem and every plan; raise one error with all that is wrong."""
-    try:
-        problem = build_problem(locate_problem(study))
-    except DataError as error:
-        raise ConfigError([issue.within("problem") for issue in error.problems]) from None
+    problem = load_problem(study)
     issues: dict[str, Issue] = {}
     for job in list_jobs(study):
         try:
