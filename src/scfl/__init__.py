@@ -2,6 +2,15 @@
 
 from importlib.metadata import version
 
+from scfl.core.availability import (
+    Always,
+    Departures,
+    Diurnal,
+    Independent,
+    LateJoiners,
+    Outages,
+    Trace,
+)
 from scfl.core.coding import Noise
 from scfl.core.delay import ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, Shape, wireless_edge
@@ -30,14 +39,20 @@ __all__ = [
     "FLIPW",
     "FLPMA",
     "SCFL",
+    "Always",
     "Batches",
     "CodedFedL",
+    "Departures",
+    "Diurnal",
     "FedAvg",
     "Fleet",
     "Iid",
+    "Independent",
     "LabelSorted",
+    "LateJoiners",
     "Noise",
     "OneShot",
+    "Outages",
     "Problem",
     "RandomFourier",
     "Result",
@@ -46,6 +61,7 @@ __all__ = [
     "ShiftedExponential",
     "StepDecay",
     "TheoremOne",
+    "Trace",
     "WirelessEdge",
     "find_method",
     "known_methods",

@@ -146,3 +146,21 @@ def test_fl_ipw_is_scfl_less_its_code() -> None:
     halves = with_code.combine(one, everybody, STATE).clients
     np.testing.assert_allclose(without.combine(other, everybody, STATE).clients, 2 * halves)
     assert other.code is None
+
+
+def test_stacked_rows_follow_sizes_or_weights() -> None:
+    def rows(**given: object) -> list[int]:
+        plan = scfl.SCFL(coded_rows=20, layout="stacked", **given).plan(SHAPE, fleet())  # type: ignore[arg-type]
+        assert plan.code is not None
+        return plan.code.rows.tolist()
+
+    assert rows(rows_by="equal") == [5, 5, 5, 5]
+    # One row each, and the other 16 in proportion to 30, 20, 10 and 40.
+    assert rows(rows_by="size") == [6, 4, 3, 7]
+    assert rows(rows_by=(1.0, 1.0, 1.0, 5.0)) == [3, 3, 3, 11]
+    with pytest.raises(InfeasibleError, match="2 weights for 4 clients; give one per client"):
+        rows(rows_by=(1.0, 2.0))
+    with pytest.raises(ParameterError, match="'energy' is not known"):
+        scfl.SCFL(rows_by="energy")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"rows_by: -1\.0 is not allowed"):
+        scfl.SCFL(rows_by=(-1.0, 2.0))

@@ -1,4 +1,4 @@
-"""A fleet: how fast each client computes and sends, and by which law its delays vary."""
+"""A fleet: how fast each client computes and sends, by which law its delays vary, who is there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scfl.core.availability import Always, Availability
 from scfl.core.delay import DelayLaw, WirelessEdge, Work
 from scfl.core.parameter import Requirements
 from scfl.core.randomness import Purpose, stream
@@ -54,6 +55,7 @@ class Fleet:
     macs_per_row: float | None = None
     payload_bits: float | None = None
     names: Sequence[str] = ()
+    availability: Availability = field(default_factory=Always)
 
     def __post_init__(self) -> None:
         macs = _copy_rates("macs_per_s", self.macs_per_s)
@@ -88,6 +90,8 @@ class Fleet:
                 require.number("macs_per_row", self.macs_per_row, above=0)
             if self.payload_bits is not None:
                 require.number("payload_bits", self.payload_bits, above=0)
+        # Drawing once runs the checks that need to know how many clients there are.
+        self.availability.draw(macs.size, 0)
 
     def __len__(self) -> int:
         return len(self.macs_per_s)
@@ -148,6 +152,7 @@ def wireless_edge(
     header: float = 1.1,
     macs_per_row: float | None = None,
     payload_bits: float | None = None,
+    availability: Availability | None = None,
 ) -> Fleet:
     """Draw the wireless edge of the paper's section V: uniform uplinks and compute rates.
 
@@ -175,6 +180,7 @@ def wireless_edge(
         header=header,
         macs_per_row=macs_per_row,
         payload_bits=payload_bits,
+        availability=Always() if availability is None else availability,
     )
 
 

@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     CLIENT_BATCHES = 8
     SERVER_BATCHES = 9
     SYNTHETIC = 10
+    AVAILABILITY = 11
 
 
 def stream(seed: int, purpose: Purpose, *coordinates: int) -> np.random.Generator:

@@ -32,7 +32,7 @@ from scfl.core.allocation import allocate
 from scfl.core.coding import CodedData, Noise, as_noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.sampling import Subsets
-from scfl.methods.protocol import Arrivals, Code, Combination, Deadline, Layout, Plan, State
+from scfl.methods.protocol import Arrivals, Code, Combination, Deadline, Layout, Plan, RowsBy, State
 from scfl.methods.schedule import LearningRate, descend
 from scfl.methods.sizing import USUAL_REDUNDANCY, count_coded_rows, held_rows
 from scfl.methods.vocabulary import check_parameters
@@ -46,6 +46,7 @@ class CFLFB:
     redundancy: float = USUAL_REDUNDANCY
     noise: Noise | float = 0.0
     layout: Layout = "summed"
+    rows_by: RowsBy = "equal"
     learned: Literal["average", "last"] = "average"
     name: ClassVar[str] = "cfl-fb"
     cites: ClassVar[str] = "dhakal2019coded"
@@ -61,6 +62,7 @@ class CFLFB:
             redundancy=self.redundancy,
             noise=as_noise(self.noise),
             layout=self.layout,
+            rows_by=self.rows_by,
             learned=self.learned,
         )
 
@@ -81,11 +83,12 @@ def plan_hidden_code(
     redundancy: float,
     noise: Noise,
     layout: Layout,
+    rows_by: RowsBy,
     learned: Literal["average", "last"],
 ) -> Plan:
     """Loads, deadline and weighted code for batches of one subset each; CFL-FB has one of all."""
     sampling = Subsets(subsets, fixed=True)
-    rows = count_coded_rows(shape, None, redundancy / subsets, layout)
+    rows = count_coded_rows(shape, None, redundancy / subsets, layout, rows_by)
     held = held_rows(rows, layout)
     found = allocate(
         shape,

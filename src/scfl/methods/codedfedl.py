@@ -32,7 +32,7 @@ from scfl.core.fleet import Fleet, Shape
 from scfl.core.parameter import Requirements
 from scfl.methods.batches import Batches
 from scfl.methods.cfl_fb import combine_hidden_code, plan_hidden_code
-from scfl.methods.protocol import Arrivals, Combination, Layout, Plan, State
+from scfl.methods.protocol import Arrivals, Combination, Layout, Plan, RowsBy, State
 from scfl.methods.schedule import LearningRate, descend
 from scfl.methods.sizing import settle_redundancy
 from scfl.methods.vocabulary import check_parameters
@@ -47,6 +47,7 @@ class CodedFedL:
     redundancy: float | None = None
     noise: Noise | float = 0.0
     layout: Layout = "summed"
+    rows_by: RowsBy = "equal"
     learned: Literal["average", "last"] = "average"
     name: ClassVar[str] = "codedfedl"
     cites: ClassVar[str] = "prakash2021coded"
@@ -68,6 +69,7 @@ class CodedFedL:
             redundancy=settle_redundancy(self.redundancy, self.batches),
             noise=as_noise(self.noise),
             layout=self.layout,
+            rows_by=self.rows_by,
             learned=self.learned,
         )
 

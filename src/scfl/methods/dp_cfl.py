@@ -29,7 +29,16 @@ from scfl.core.fleet import Fleet, Shape
 from scfl.core.sampling import Bernoulli, Subsets
 from scfl.errors import InfeasibleError, Problem
 from scfl.methods.batches import Batches
-from scfl.methods.protocol import Arrivals, Code, Combination, Layout, Plan, ServerOnly, State
+from scfl.methods.protocol import (
+    Arrivals,
+    Code,
+    Combination,
+    Layout,
+    Plan,
+    RowsBy,
+    ServerOnly,
+    State,
+)
 from scfl.methods.schedule import LearningRate, descend
 from scfl.methods.sizing import (
     check_server_rows,
@@ -54,6 +63,7 @@ class DPCFL:
     coded_rows: int | None = None
     noise: Noise | float = 0.0
     layout: Layout = "summed"
+    rows_by: RowsBy = "equal"
     server_rows: int | None = None
     learned: Literal["average", "last"] = "average"
     name: ClassVar[str] = "dp-cfl"
@@ -64,7 +74,7 @@ class DPCFL:
 
     def plan(self, shape: Shape, fleet: Fleet) -> Plan:
         redundancy = settle_redundancy(self.redundancy, self.batches)
-        rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout)
+        rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout, self.rows_by)
         held = held_rows(rows, self.layout)
         if not held:
             raise InfeasibleError(

@@ -29,6 +29,7 @@ from scfl.core.sampling import Sampling, Subsets
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Layout = Literal["summed", "stacked"]
+RowsBy = Literal["equal", "size"] | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ class Code:
 class Plan:
     """What a method will do on this fleet. A client whose load is 0 is never asked.
 
-    ``server_setup_macs`` is what the server computes once, when the coded data is there; a method
-    that is done after so many ``rounds`` says so.
+    ``server_setup_macs`` is what the server computes once, when the coded data is there, and
+    ``step_macs`` what each step costs it when a round has closed, beside the gradient of the coded
+    rows; a method that is done after so many ``rounds`` says so.
     """
 
     shape: Shape
@@ -99,6 +101,7 @@ class Plan:
     arrival_probability: Floats | None = None
     code: Code | None = None
     server_setup_macs: float = 0.0
+    step_macs: float = 0.0
     rounds: int | None = None
     learned: Literal["average", "last"] = "average"
 
@@ -112,10 +115,23 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Who was here when the round closed, among those who were asked."""
+    """Who was here when the round closed, among those who were asked.
+
+    ``silent`` counts for each client the rounds in a row, this one included, that it was asked in
+    and did not answer in time. Without it, this round counts alone.
+    """
 
     round: int
     arrived: NDArray[np.bool_]
+    silent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.silent) != len(self.arrived):
+            object.__setattr__(self, "silent", (~self.arrived).astype(np.int64))
+
+    def following(self, arrived: NDArray[np.bool_], asked: NDArray[np.bool_]) -> Arrivals:
+        """The arrivals of the next round."""
+        return Arrivals(self.round + 1, arrived, np.where(arrived, 0, self.silent + asked))
 
 
 @dataclass(frozen=True, eq=False)

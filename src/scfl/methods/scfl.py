@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scfl.core.coding import CodedData, Noise, as_noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.methods.batches import Batches
-from scfl.methods.protocol import Arrivals, Code, Combination, Layout, Plan, State
+from scfl.methods.protocol import Arrivals, Code, Combination, Layout, Plan, RowsBy, State
 from scfl.methods.schedule import LearningRate, descend
 from scfl.methods.sizing import (
     close_round_at,
@@ -59,6 +59,7 @@ class SCFL:
     coded_rows: int | None = None
     noise: Noise | float = 0.0
     layout: Layout = "summed"
+    rows_by: RowsBy = "equal"
     deadline_s: float | None = None
     server_rows: int | None = None
     make_up: bool = True
@@ -80,7 +81,7 @@ class SCFL:
             redundancy=redundancy,
             exclude=self.exclude_unreachable,
         )
-        rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout)
+        rows = count_coded_rows(shape, self.coded_rows, redundancy, self.layout, self.rows_by)
         held = held_rows(rows, self.layout)
         code = None
         if held:

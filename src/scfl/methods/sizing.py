@@ -9,7 +9,7 @@ from scfl.core.allocation import minimal_deadline
 from scfl.core.fleet import Fleet, Shape
 from scfl.errors import InfeasibleError, Problem
 from scfl.methods.batches import Batches
-from scfl.methods.protocol import Deadline, Layout
+from scfl.methods.protocol import Deadline, Layout, RowsBy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,9 +55,18 @@ def close_round_at(
 
 
 def count_coded_rows(
-    shape: Shape, coded_rows: int | None, redundancy: float, layout: Layout
+    shape: Shape,
+    coded_rows: int | None,
+    redundancy: float,
+    layout: Layout,
+    rows_by: RowsBy = "equal",
 ) -> Ints:
-    """The coded rows that each client sends: all of them when summed, a share when stacked."""
+    """The coded rows that each client sends: all of them when summed, a share when stacked.
+
+    Stacked rows are shared out equally, by the ``"size"`` of each client's data, or by weights.
+    The variance of the coded gradient is least in proportion to ||X_i|| ||X_i W - Y_i||, its
+    energy, which is its size where all rows are about equally long; who knows better gives weights.
+    """
     wanted = max(redundancy > 0, round(redundancy * shape.rows))
     total = wanted if coded_rows is None else coded_rows
     if layout == "summed" or total == 0:
@@ -72,7 +81,19 @@ def count_coded_rows(
                 )
             ]
         )
-    return share_out(total, np.ones(shape.clients))
+    if rows_by == "equal":
+        return share_out(total, np.ones(shape.clients))
+    weights = shape.client_rows if rows_by == "size" else np.asarray(rows_by)
+    if len(weights) != shape.clients:
+        raise InfeasibleError(
+            [
+                Problem(
+                    "rows_by",
+                    f"{len(weights)} weights for {shape.clients} clients; give one per client",
+                )
+            ]
+        )
+    return 1 + share_out(total - shape.clients, weights.astype(np.float64))
 
 
 def held_rows(rows: Ints, layout: Layout) -> int:

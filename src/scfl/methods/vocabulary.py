@@ -50,6 +50,14 @@ def _unless(kinds: type | tuple[type, ...], check: Check) -> Check:
     return checked
 
 
+def _rows_by(require: Requirements, name: str, value: Any) -> None:
+    if not isinstance(value, tuple):
+        require.choice(name, value, ("equal", "size"))
+        return
+    for weight in value:
+        require.number(name, weight, above=0)
+
+
 def _batches(require: Requirements, name: str, value: Any) -> None:
     require.that(isinstance(value, Batches), name, f"{value!r} is not a Batches object")
 
@@ -65,6 +73,7 @@ VOCABULARY: dict[str, Check] = {
     "deadline_s": _optional(_number(above=0)),
     "noise": _unless(Noise, _number(at_least=0)),
     "layout": _choice("summed", "stacked"),
+    "rows_by": _rows_by,
     "make_up": _flag,
     "exclude_unreachable": _flag,
     "drop_fraction": _number(at_least=0, below=1),

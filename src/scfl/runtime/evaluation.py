@@ -28,11 +28,11 @@ class Evaluator:
         self.last_round = -1
         self.exploded = False
 
-    def look(self, state: State, clock: float, moved_bytes: float) -> None:
-        """Evaluate both iterates and note the point; as many bytes went down as came up."""
+    def look(self, state: State, clock: float, bytes_up: float, bytes_down: float) -> None:
+        """Evaluate both iterates and note the point."""
         last, average = evaluate_models(self.problem, [state.model, state.average])
         learned = average if self.learned == "average" else last
-        self.rows.append((state.round, clock, *learned, *last, *average, moved_bytes, moved_bytes))
+        self.rows.append((state.round, clock, *learned, *last, *average, bytes_up, bytes_down))
         self.last_round = state.round
         limit = _EXPLODED * self.rows[0][2]
         self.exploded = not (last[0] <= limit and average[0] <= limit)

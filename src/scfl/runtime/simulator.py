@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from scfl.core.availability import Presence
 from scfl.core.coding import CodedData
 from scfl.core.fleet import Fleet, check_fits
 from scfl.core.parameter import Requirements
@@ -35,7 +36,7 @@ from scfl.methods.protocol import (
 from scfl.runtime.direction import compute_direction
 from scfl.runtime.encoding import Coding, collect_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
-from scfl.runtime.result import ARRIVED, LATE, NOT_ASKED, Ledger, Result
+from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED, Ledger, Result
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -82,7 +83,7 @@ def simulate(
     setup = price_setup(plan, fleet)
     rounds = min((most for most in (rounds, plan.rounds) if most is not None), default=None)
     budget = np.inf if seconds is None else seconds - (setup.seconds if count_setup else 0.0)
-    asked = plan.loads > 0
+    asked, unsent = plan.loads > 0, 0
     message_bytes = fleet.message_bits(problem.shape) / 8
     evaluator, ledger = Evaluator(problem, plan.learned), _LedgerWriter(asked)
     shape = problem.shape
@@ -90,7 +91,8 @@ def simulate(
     state, closed_s, combination = State(zero, zero), 0.0, None
 
     def look() -> None:
-        evaluator.look(state, closed_s, state.round * message_bytes * asked.sum())
+        down = state.round * message_bytes * asked.sum()
+        evaluator.look(state, closed_s, down - unsent * message_bytes, down)
 
     # A run that diverges overflows; it is told by its model, not by a warning.
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
@@ -102,6 +104,7 @@ def simulate(
         ):
             state, closed_s, combination = played.state, played.closed_s, played.combination
             ledger.write(played)
+            unsent += int((asked & np.isinf(played.delays)).sum())
             broken = not np.isfinite(state.model).all()
             if broken or state.round == rounds or state.round % evaluate_every == 0:
                 look()
@@ -130,7 +133,10 @@ def simulate(
 
 @dataclass(frozen=True, eq=False)
 class PlayedRound:
-    """A round that is over: who was here, with which weights, when it closed, what it led to."""
+    """A round that is over: who was here, with which weights, when it closed, what it led to.
+
+    The delay of who is absent, down or gone before an answer, is infinite.
+    """
 
     arrived: Mask
     delays: Floats
@@ -151,14 +157,22 @@ def play_rounds(
     seed: int,
 ) -> Iterator[PlayedRound]:
     """Play one round after another for as long as the budget of virtual seconds lasts."""
-    server_s = fleet.server_seconds(plan.shape, plan.code.server_rows if plan.code else 0)
+    server_s, step_s = server_seconds(plan, fleet)
     asked, clock = plan.loads > 0, 0.0
+    presence = fleet.availability.draw(len(fleet), seed)
+    arrivals = Arrivals(-1, asked)
     for number, delays, subset in _draw_rounds(plan, fleet, seed):
+        stays = presence.until(number, clock)
+        delays = np.where(clock + delays <= stays, delays, np.inf)
         arrived, lasts = close_round(plan.wait, delays, asked, server_s)
-        if clock + lasts > budget_s * (1 + _ROUNDING):
+        if isinstance(plan.wait, (All, Fastest)) and not arrived.any():
+            lasts = max(lasts, _idle_seconds(presence, stays, asked, clock))
+        lasts += step_s
+        if clock + lasts > budget_s * (1 + _ROUNDING) or np.isinf(lasts):
             return
         clock += lasts
-        combination = method.combine(plan, Arrivals(number, arrived), state)
+        arrivals = arrivals.following(arrived, asked)
+        combination = method.combine(plan, arrivals, state)
         direction = compute_direction(
             plan,
             combination,
@@ -172,6 +186,20 @@ def play_rounds(
         )
         state = method.step(plan, state, direction, held)
         yield PlayedRound(arrived, delays, combination, clock, state)
+
+
+def server_seconds(plan: Plan, fleet: Fleet) -> tuple[float, float]:
+    """What a round takes the server: beside the clients, and when they are through."""
+    rows = plan.code.server_rows if plan.code else 0
+    return fleet.server_seconds(plan.shape, rows), plan.step_macs / fleet.server_macs_per_s
+
+
+def _idle_seconds(presence: Presence, stays: Floats, asked: Mask, clock: float) -> float:
+    """How long nobody can be waited for: until the last link breaks, or until somebody is back."""
+    broken = float(stays[asked].max(initial=-np.inf))
+    if np.isfinite(broken):
+        return broken - clock
+    return float(presence.again(clock)[asked].min(initial=np.inf)) - clock
 
 
 def close_round(wait: Wait, delays: Floats, asked: Mask, server_s: float) -> tuple[Mask, float]:
@@ -219,10 +247,11 @@ class _LedgerWriter:
         arrived, delays, weights = (
             np.array([entry[part] for entry in self._rounds]).reshape(size) for part in range(3)
         )
-        status = np.where(arrived.astype(bool), ARRIVED, LATE)
+        absent = np.isinf(delays)
+        status = np.where(arrived.astype(bool), ARRIVED, np.where(absent, ABSENT, LATE))
         return Ledger(
             status=np.where(self._asked, status, NOT_ASKED).astype(np.int8),
-            delay_s=np.where(self._asked, delays, np.nan).astype(np.float32),
+            delay_s=np.where(self._asked & ~absent, delays, np.nan).astype(np.float32),
             weight=np.where(self._asked, weights, 0).astype(np.float32),
             closed_s=np.array(self._closed, dtype=np.float64),
             message_bytes=message_bytes,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+from scfl.core.availability import Always, Availability
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, wireless_edge
 from scfl.core.parameter import Requirements, build, show, suggest
@@ -22,6 +23,7 @@ from scfl.errors import ConfigError, ParameterError, Problem
 from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
 from scfl.privacy.budget import Budget
+from scfl.study.availability import read_availability
 
 DATASETS = ("digits", "regression", *known_sets())
 
@@ -205,6 +207,7 @@ class StudyConfig:
     search: SearchSection
     privacy: Budget
     methods: Mapping[str, Method]
+    availability: Availability = field(default_factory=Always)
     folder: Path = field(default=Path(), compare=False)
 
 
@@ -217,7 +220,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "search": SearchSection,
     "privacy": Budget,
 }
-_TOP = ("name", "seeds", "defaults", "methods", *_SECTIONS)
+_TOP = ("name", "seeds", "availability", "defaults", "methods", *_SECTIONS)
 
 
 def parse_tables(text: str, where: str) -> dict[str, Any]:
@@ -257,13 +260,21 @@ def check_tables(tables: Mapping[str, Any], *, name: str, folder: Path = Path())
     methods = _collect(lambda: _build_methods(tables), problems)
     if "privacy" in sections and methods is not None:
         problems += _check_budget(sections["privacy"], tables, methods)
+    availability = _collect(lambda: _read_availability(tables, folder), problems)
     seeds = _collect(lambda: _read_seeds(tables.get("seeds", 5)), problems)
     given = tables.get("name", name)
     if not isinstance(given, str) or not given:
         problems.append(Problem("name", f"{given!r} is not a name; give a word or two in quotes"))
-    if problems or methods is None or seeds is None:
+    if problems or methods is None or seeds is None or availability is None:
         raise ConfigError(problems)
-    return StudyConfig(name=given, seeds=seeds, methods=methods, folder=folder, **sections)
+    return StudyConfig(
+        name=given,
+        seeds=seeds,
+        methods=methods,
+        availability=availability,
+        folder=folder,
+        **sections,
+    )
 
 
 def load_study_config(path: Path, overrides: Sequence[str] = ()) -> StudyConfig:
@@ -284,6 +295,13 @@ def _table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise ParameterError(f"{table!r} is a value; write a table [{key}]")
     return table
+
+
+def _read_availability(tables: Mapping[str, Any], folder: Path) -> Availability:
+    try:
+        return read_availability(_table(tables, "availability"), folder)
+    except ParameterError as error:
+        raise ParameterError([issue.within("availability") for issue in error.problems]) from None
 
 
 def _read_seeds(seeds: Any) -> tuple[int, ...]:

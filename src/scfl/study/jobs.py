@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import scfl.data.dataset as datasets
+from scfl.core.availability import Always, Availability
 from scfl.core.fleet import Fleet
 from scfl.data.catalogue import known_sets
 from scfl.data.install import identify_set, load_set
@@ -31,6 +32,7 @@ from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import STATUSES, Result
 from scfl.runtime.simulator import simulate
 from scfl.study.account import account_for
+from scfl.study.availability import describe_availability
 from scfl.study.config import (
     ClockSection,
     FleetSection,
@@ -70,6 +72,7 @@ class Job:
     clock: ClockSection
     privacy: Budget = Budget()
     stage: Literal["runs", "search"] = "runs"
+    availability: Availability = Always()
 
     @property
     def key(self) -> str:
@@ -84,6 +87,8 @@ class Job:
             **({"privacy": asdict(self.privacy)} if self.privacy != Budget() else {}),
             **self.source.describe(),
         }
+        if self.availability != Always():
+            parts["availability"] = describe_availability(self.availability)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -168,7 +173,7 @@ def list_jobs(study: StudyConfig) -> list[Job]:
     """All runs of a study, method by method and seed by seed."""
     source = locate_problem(study)
     return [
-        Job(label, method, seed, source, study.fleet, study.clock, study.privacy)
+        _make_job(study, source, label, method, seed)
         for label, method in study.methods.items()
         for seed in study.seeds
     ]
@@ -178,21 +183,27 @@ def list_search_jobs(study: StudyConfig) -> list[Job]:
     """The runs that choose each method's learning rate; none without a search."""
     source, search = locate_problem(study), study.search
     return [
-        Job(
-            label,
-            with_rate(method, rate),
-            seed,
-            source,
-            study.fleet,
-            study.clock,
-            study.privacy,
-            "search",
-        )
+        replace(_make_job(study, source, label, with_rate(method, rate), seed), stage="search")
         for label, method in study.methods.items()
         if can_be_searched(method)
         for rate in search.learning_rates
         for seed in search.seeds or study.seeds[:1]
     ]
+
+
+def _make_job(
+    study: StudyConfig, source: ProblemSource, label: str, method: Method, seed: int
+) -> Job:
+    return Job(
+        label=label,
+        method=method,
+        seed=seed,
+        source=source,
+        fleet=study.fleet,
+        clock=study.clock,
+        privacy=study.privacy,
+        availability=study.availability,
+    )
 
 
 def can_be_searched(method: Method) -> bool:
@@ -215,7 +226,8 @@ def rate_of(method: Method) -> float:
 
 def draw_fleet(job: Job, problem: Problem) -> Fleet:
     """The machines of one run."""
-    return job.fleet.draw(problem.shape.clients, job.seed)
+    drawn = job.fleet.draw(problem.shape.clients, job.seed)
+    return replace(drawn, availability=job.availability)
 
 
 def settle_method(job: Job, problem: Problem, fleet: Fleet) -> Method:

@@ -16,7 +16,7 @@ from scfl.methods.protocol import Deadline, Plan
 from scfl.methods.sizing import held_rows
 from scfl.runtime.encoding import price_setup
 from scfl.runtime.result import Setup
-from scfl.runtime.simulator import close_round
+from scfl.runtime.simulator import close_round, server_seconds
 from scfl.study.config import StudyConfig
 from scfl.study.jobs import load_problem
 
@@ -78,7 +78,7 @@ def look_ahead(study: StudyConfig, label: str, seed: int) -> dict[str, Any]:
         "batch_rows": int(largest_loads(plan.sampling, shape.client_rows).sum()),
         "coded_rows": held * subsets,
         "server_rows": 0 if code is None else code.server_rows,
-        "server_s": fleet.server_seconds(shape, 0 if code is None else code.server_rows),
+        "server_s": server_seconds(plan, fleet)[0],
         "message_bytes": fleet.message_bits(shape) / 8,
         "setup_s": setup.seconds,
         "clients": _describe_clients(plan, fleet, setup, arrived, round_s),
@@ -91,17 +91,16 @@ def _draw_rounds(plan: Plan, fleet: Fleet) -> tuple[Floats, float]:
 
     Exact where a deadline closes the round; drawn where the clients themselves do.
     """
-    server_rows = 0 if plan.code is None else plan.code.server_rows
-    server_s = fleet.server_seconds(plan.shape, server_rows)
+    server_s, step_s = server_seconds(plan, fleet)
     asked = plan.loads > 0
     if isinstance(plan.wait, Deadline) and plan.arrival_probability is not None:
-        return plan.arrival_probability, max(plan.wait.seconds, server_s)
+        return plan.arrival_probability, max(plan.wait.seconds, server_s) + step_s
     delays = fleet.law.sample(
         fleet.work(plan.shape, plan.loads), _DRAWN_ROUNDS, stream(0, Purpose.DELAYS)
     )
     rounds = [close_round(plan.wait, row, asked, server_s) for row in delays]
     arrived: Floats = np.mean([here for here, _ in rounds], axis=0)
-    return arrived, float(np.mean([seconds for _, seconds in rounds]))
+    return arrived, float(np.mean([seconds for _, seconds in rounds])) + step_s
 
 
 def _describe_clients(

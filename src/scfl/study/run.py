@@ -20,6 +20,7 @@ from scfl.data.problem import Problem
 from scfl.errors import ConfigError, InfeasibleError, ParameterError, RunError
 from scfl.errors import Problem as Issue
 from scfl.runtime.evaluation import evaluate_models
+from scfl.study.availability import describe_availability
 from scfl.study.config import StudyConfig
 from scfl.study.folder import StudyFolder
 from scfl.study.jobs import (
@@ -181,6 +182,7 @@ def _describe_config(study: StudyConfig) -> dict[str, Any]:
         "name": study.name,
         "seeds": list(study.seeds),
         **{name: asdict(getattr(study, name)) for name in sections},
+        "availability": describe_availability(study.availability),
         "methods": {
             label: {"method": method.name, **describe_parameters(method)}
             for label, method in study.methods.items()
