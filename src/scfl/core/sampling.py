@@ -97,7 +97,7 @@ def store_rows(
 ) -> RowStore:
     """Lay out rows that stand owner after owner; with one subset nothing is copied."""
     offsets = np.cumsum(owner_rows) - owner_rows
-    cuts = owner_rows * np.arange(subsets + 1)[:, None] // subsets
+    cuts = _cut_rows(owner_rows, subsets)
     lengths = np.diff(cuts, axis=0)
     if subsets > 1:
         flat = lengths.ravel()
@@ -105,6 +105,16 @@ def store_rows(
         order = np.repeat((offsets + cuts[:-1]).ravel(), flat) + within
         features, targets = features[order], targets[order]
     return store_blocks(features, targets, lengths)
+
+
+def subset_lengths(owner_rows: Ints, subsets: int) -> Ints:
+    """How many rows each owner has in each subset, as subsets by owners."""
+    return np.diff(_cut_rows(owner_rows, subsets), axis=0)
+
+
+def _cut_rows(owner_rows: Ints, subsets: int) -> Ints:
+    cuts: Ints = owner_rows * np.arange(subsets + 1)[:, None] // subsets
+    return cuts
 
 
 def draw_subsets(seed: int, first_round: int, rounds: int, count: int) -> Ints:
@@ -117,6 +127,49 @@ def draw_subsets(seed: int, first_round: int, rounds: int, count: int) -> Ints:
     return np.concatenate(orders)[skip : skip + rounds]
 
 
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The rows of one subset that a round takes, told owner by owner.
+
+    Owner i takes ``count[i]`` of its ``lengths[i]`` rows, from place ``start[i]`` on and wrapping
+    around; ``coins``, where there are any, then say of each of its rows whether it is in. ``scale``
+    is the inverse of the probability with which an owner's rows are drawn.
+    """
+
+    lengths: Ints
+    start: Ints
+    count: Ints
+    scale: Floats
+    coins: NDArray[np.bool_] | None = None
+
+    def coins_of(self, owner: int) -> NDArray[np.bool_] | None:
+        """The coins of one owner's rows."""
+        if self.coins is None:
+            return None
+        stop = int(self.lengths[: owner + 1].sum())
+        return self.coins[stop - int(self.lengths[owner]) : stop]
+
+
+def draw_rows(
+    lengths: Ints, sampling: Sampling, loads: Ints, draw: Callable[[], np.random.Generator]
+) -> Draw:
+    """Choose the rows of a round from owners that have so many in its subset.
+
+    ``draw`` opens the stream of the round; it is not called where nothing is random.
+    """
+    taken, start = np.minimum(loads, lengths), np.zeros_like(lengths)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = np.where(taken > 0, lengths / taken, 0.0)
+    if isinstance(sampling, Bernoulli):
+        owner = np.repeat(np.arange(lengths.size), lengths)
+        coins = draw().random(owner.size) * lengths[owner] < taken[owner]
+        return Draw(lengths, start, lengths, inverse, coins)
+    scale = np.where(taken > 0, sampling.count * (1.0 if sampling.fixed else inverse), 0.0)
+    if not sampling.fixed and not np.array_equal(taken, lengths):
+        start = (draw().random(lengths.size) * lengths).astype(np.int64)
+    return Draw(lengths, start, taken, scale)
+
+
 def row_scales(
     store: RowStore,
     sampling: Sampling,
@@ -124,25 +177,16 @@ def row_scales(
     subset: int,
     draw: Callable[[], np.random.Generator],
 ) -> Floats:
-    """The inverse inclusion probability of each drawn row of a subset, zero for the others.
-
-    ``draw`` opens the stream of the round; it is not called where nothing is random.
-    """
+    """The inverse inclusion probability of each drawn row of a subset, zero for the others."""
     piece = store.piece(subset)
     owner = store.owner[piece]
-    lengths = store.lengths[subset]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        taken = np.minimum(loads, lengths)
-        if isinstance(sampling, Bernoulli):
-            inverse = lengths / taken
-            drawn = draw().random(owner.size) * inverse[owner] < 1
-            return np.where(drawn, inverse[owner], 0.0)
-        share = 1.0 if sampling.fixed else lengths / taken
-        scale = np.where(taken > 0, sampling.count * share, 0.0)
-    if np.array_equal(taken, lengths):
-        return scale[owner]
+    drawn = draw_rows(store.lengths[subset], sampling, loads, draw)
+    scale = drawn.scale[owner]
+    if drawn.coins is not None:
+        return np.where(drawn.coins, scale, 0.0)
+    if np.array_equal(drawn.count, drawn.lengths):
+        return scale
     place = store.place[piece]
-    if not sampling.fixed:
-        start = (draw().random(lengths.size) * lengths).astype(np.int64)
-        place = (place - start[owner]) % lengths[owner]
-    return np.where(place < taken[owner], scale[owner], 0.0)
+    if drawn.start.any():
+        place = (place - drawn.start[owner]) % drawn.lengths[owner]
+    return np.where(place < drawn.count[owner], scale, 0.0)

@@ -1,10 +1,15 @@
-"""The direction of a round: clients' and coded gradients, weighted, in one fused pass each.
+"""The direction of a round, in one fused pass or from parts that were computed apart.
 
 direction = sum_i a_i g_i(W)  +  sum_j b_j h_j(W)  -  s W
+
+The simulator knows the weights before any arithmetic and adds everything up at once. On a network
+clients send their g_i, the server computes its h_j meanwhile, and ``add_parts`` weighs them when
+the round has closed. Both give the same sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.coding import CodedData
-from scfl.core.gradient import accumulate_gradient
+from scfl.core.gradient import accumulate_gradient, compute_gradient
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import Bernoulli, RowStore, Subsets, row_scales
 from scfl.methods.protocol import Combination, Plan
@@ -46,20 +51,63 @@ def compute_direction(
         weights = np.where(arrived, combination.clients, 0.0)
         _accumulate(store, subset, scales, weights, model=model, into=into)
     if held is not None and plan.code is not None and combination.coded.any():
-        part = subset if plan.code.per_subset else 0
-        lengths = held.store.lengths[part]
-        scales = row_scales(
-            held.store,
-            Bernoulli() if isinstance(plan.sampling, Bernoulli) else Subsets(1),
-            _server_loads(plan.code.server_rows, lengths),
-            part,
-            partial(stream, seed, Purpose.SERVER_BATCHES, round_number),
+        part, scales = _draw_coded_rows(plan, held, subset, round_number, seed)
+        weights = combination.coded / held.store.lengths[part]
+        _accumulate(held.store, part, scales, weights, model=model, into=into)
+    return _shrink(into.T, combination, model)
+
+
+def compute_coded_gradients(
+    plan: Plan, model: Matrix, *, held: CodedData, subset: int, round_number: int, seed: int
+) -> list[Matrix]:
+    """Each block's h_j, before it is known what weight it will have."""
+    part, scales = _draw_coded_rows(plan, held, subset, round_number, seed)
+    lengths = held.store.lengths[part]
+    start, gradients = int(held.store.starts[part]), []
+    for first, length in zip(np.cumsum(lengths) - lengths, lengths, strict=True):
+        rows = slice(start + int(first), start + int(first + length))
+        row_weights = (scales[first : first + length] / length).astype(model.dtype)
+        gradients.append(
+            compute_gradient(
+                held.store.features[rows], held.store.targets[rows], model, row_weights
+            )
         )
-        _accumulate(held.store, part, scales, combination.coded / lengths, model=model, into=into)
-    direction = into.T
-    if combination.shrink:
-        direction = direction - combination.shrink * model
-    return direction
+    return gradients
+
+
+def add_parts(
+    combination: Combination,
+    model: Matrix,
+    clients: Mapping[int, Matrix],
+    coded: Sequence[Matrix],
+) -> Matrix:
+    """Weigh what arrived, ``clients`` by number, and the coded gradients; in client order."""
+    direction = np.zeros_like(model)
+    for client in sorted(clients):
+        direction += model.dtype.type(combination.clients[client]) * clients[client]
+    for weight, gradient in zip(combination.coded, coded, strict=False):
+        direction += model.dtype.type(weight) * gradient
+    return _shrink(direction, combination, model)
+
+
+def _shrink(direction: Matrix, combination: Combination, model: Matrix) -> Matrix:
+    return direction - combination.shrink * model if combination.shrink else direction
+
+
+def _draw_coded_rows(
+    plan: Plan, held: CodedData, subset: int, round_number: int, seed: int
+) -> tuple[int, Floats]:
+    """The part of the coded data that belongs to the round's subset, and its rows' scales."""
+    assert plan.code is not None
+    part = subset if plan.code.per_subset else 0
+    scales = row_scales(
+        held.store,
+        Bernoulli() if isinstance(plan.sampling, Bernoulli) else Subsets(1),
+        _server_loads(plan.code.server_rows, held.store.lengths[part]),
+        part,
+        partial(stream, seed, Purpose.SERVER_BATCHES, round_number),
+    )
+    return part, scales
 
 
 def _accumulate(

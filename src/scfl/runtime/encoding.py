@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scfl.core.coding import CodedData, draw_summed_code, encode
+from scfl.core.coding import CodedData, Noise, draw_summed_code, encode
 from scfl.core.fleet import Fleet
 from scfl.core.moments import Moments, measure_moments
 from scfl.core.randomness import Purpose, stream
@@ -103,22 +104,75 @@ def price_setup(plan: Plan, fleet: Fleet) -> Setup:
     )
 
 
+@dataclass(frozen=True)
+class CodeRequest:
+    """What a plan asks of one client: so many rows of code, of all its rows or of each subset.
+
+    Its first ``load`` rows of a subset enter with weight ``processed_weight``, the others with 1.
+    """
+
+    rows: int
+    noise: Noise = Noise()
+    subsets: int = 1
+    per_subset: bool = False
+    load: int = 0
+    processed_weight: float | None = None
+    content: Literal["sketch", "products"] = "sketch"
+
+    @property
+    def parts(self) -> Sequence[int | None]:
+        """The subsets that get a code of their own, or None for one code of all rows."""
+        return range(self.subsets) if self.per_subset else [None]
+
+
+def list_requests(plan: Plan) -> list[CodeRequest]:
+    """What the plan's code means for each client."""
+    code = plan.code
+    if code is None:
+        return []
+    return [
+        CodeRequest(
+            rows=int(code.rows[client]),
+            noise=code.noise,
+            subsets=subset_count(plan.sampling),
+            per_subset=code.per_subset,
+            load=int(plan.loads[client]),
+            processed_weight=None
+            if code.processed_weight is None
+            else float(code.processed_weight[client]),
+            content=code.content,
+        )
+        for client in range(plan.shape.clients)
+    ]
+
+
+def encode_part(
+    store: RowStore, owner: int, request: CodeRequest, part: int | None, *, seed: int, client: int
+) -> tuple[Matrix, Matrix]:
+    """Code one owner's rows as ``client`` does, whose private streams come from ``seed``."""
+    rows = _rows_of(store, owner, part)
+    row_weights = None
+    if request.processed_weight is not None:
+        processed = store.place[rows] < request.load
+        row_weights = np.where(processed, request.processed_weight, 1.0)
+    return encode(
+        store.features[rows],
+        store.targets[rows],
+        request.rows,
+        code=stream(seed, Purpose.CODE, client, *_turn(part)),
+        noise=stream(seed, Purpose.NOISE, client, *_turn(part)),
+        amount=request.noise,
+        row_weights=row_weights,
+    )
+
+
 def _encode_clients(
     store: RowStore, plan: Plan, code: Code, seed: int, part: int | None
 ) -> list[tuple[Matrix, Matrix]]:
     """One block of everybody, or one per client, in the order of clients."""
     blocks: list[tuple[Matrix, Matrix]] = []
-    for client in range(plan.shape.clients):
-        rows = _rows_of(store, client, part)
-        features, targets = encode(
-            store.features[rows],
-            store.targets[rows],
-            int(code.rows[client]),
-            code=stream(seed, Purpose.CODE, client, *_turn(part)),
-            noise=stream(seed, Purpose.NOISE, client, *_turn(part)),
-            amount=code.noise,
-            row_weights=_weights(store, plan, code, rows),
-        )
+    for client, request in enumerate(list_requests(plan)):
+        features, targets = encode_part(store, client, request, part, seed=seed, client=client)
         if code.layout == "summed" and blocks:
             blocks[0][0][...] += features
             blocks[0][1][...] += targets
