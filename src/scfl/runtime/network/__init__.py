@@ -1,0 +1,1 @@
+"""Training across real machines: the protocol without a wire, and the stream that carries it."""

@@ -1,0 +1,509 @@
+"""A training on a network from the first client to the last round, without touching the network.
+
+    enrolling -> coding -> training -> done
+
+Whoever drives it (the stream lane, the messages lane, a test with a script) tells it who joined,
+who left, what came and what time it is, and carries ``outgoing`` away. It decides everything else:
+whom to let in, when there are enough, what is asked, what counts, when a round is over, what is
+kept on disk. Nothing waits in here, so nobody can make it wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scfl.core.fleet import Fleet
+from scfl.errors import InfeasibleError, ParameterError, RunError
+from scfl.methods.protocol import Plan, ServerOnly, State
+from scfl.runtime.network.clients import (
+    Client,
+    extend_fleet,
+    measured_fleet,
+    pick_fleet,
+    shape_of,
+)
+from scfl.runtime.network.enrolment import Enrolment
+from scfl.runtime.network.estimate import start_estimate
+from scfl.runtime.network.ledger import LedgerBook
+from scfl.runtime.network.membership import cut_plan, derive_plan
+from scfl.runtime.network.terms import Terms
+from scfl.runtime.network.training import STALE, Training
+from scfl.runtime.network.upload import Upload, assemble_code, open_uploads
+from scfl.runtime.network.watching import Curve, Watcher
+from scfl.runtime.network.wire import CodePart, Gradient, Message, Stop
+
+Phase = Literal["enrolling", "coding", "training", "done"]
+
+# So many answers that are no use, and a client is not asked again.
+_MOST_REFUSALS = 20
+# Looked at the clock at least so often, while something is waited for.
+_LONGEST_SLEEP_S = 1.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that the person who runs this may want to know."""
+
+    at: float
+    sentence: str
+
+
+@dataclass(eq=False)
+class Session:
+    """The server's side of the protocol.
+
+    ``folder`` takes uploads and checkpoints. ``limit`` is asked before each round and may end the
+    training with a sentence, such as that the privacy budget is spent.
+    """
+
+    terms: Terms
+    folder: Path
+    started_at: float
+    watcher: Watcher = field(default_factory=Watcher)
+    limit: Callable[[Plan, int], str | None] = lambda plan, rounds: None
+    save: Callable[[Session], None] = lambda session: None
+    server_macs_per_s: float = 1e9
+    outgoing: deque[tuple[str, Message]] = field(default_factory=deque)
+    events: list[Event] = field(default_factory=list)
+    book: LedgerBook = field(default_factory=LedgerBook)
+    curve: Curve = field(default_factory=Curve)
+    phase: Phase = "enrolling"
+    ended: str = ""
+    failed: bool = False
+    plan: Plan | None = None
+    fleet: Fleet | None = None
+    founders: int = 0
+    order: list[Client] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+    training: Training | None = None
+    phase_began_at: float = 0.0
+    training_began_at: float = 0.0
+    alone_since: float | None = None
+    now: float = 0.0
+    checkpointed: int = -1
+    expected: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.now = self.phase_began_at = self.started_at
+        self.enrolment = Enrolment(self.terms, self._send, self._tell)
+
+    # What a driver calls.
+
+    def join(self, key: str, at: float) -> None:
+        """The lane has let somebody in."""
+        self.now = at
+        if self.phase == "done":
+            self._send(key, Stop(self.ended))
+        else:
+            self._lose(key)
+            self.enrolment.join(key)
+
+    def leave(self, key: str, at: float) -> None:
+        """Somebody's connection is gone."""
+        self.now = at
+        self._lose(key)
+
+    def receive(self, key: str, message: Message, at: float) -> None:
+        """Something came ``at`` some time."""
+        self.now = max(self.now, at)
+        if self.phase == "done" or key not in self.enrolment.by_key:
+            return
+        if not self.enrolment.take(key, message, at):
+            client = self.enrolment.by_key[key]
+            if client is None or client.stage == "out":
+                return
+            if isinstance(message, Gradient):
+                self._take_gradient(client, message, at)
+            elif isinstance(message, CodePart) and client.stage == "uploading":
+                self._take_part(client, message, at)
+            else:
+                self._count_refusal(client, f"a message {message.kind!r} that nobody asked for")
+        self._move_on(key, at)
+
+    def complain(self, key: str, why: str, at: float) -> None:
+        """A frame came that was no message."""
+        self.now = at
+        client = self.enrolment.by_key.get(key)
+        if client is not None:
+            self._count_refusal(client, why)
+
+    def compute(self) -> bool:
+        """Do a piece of the server's own arithmetic; False when there is none."""
+        return self.training is not None and self.training.compute()
+
+    def advance(self, now: float) -> None:
+        """Time has passed."""
+        self.now = now
+        if self.phase == "enrolling":
+            self._enrol(now)
+        if self.phase == "coding":
+            self._start_when_coded(now)
+        if self.phase == "training":
+            self._play(now)
+
+    @property
+    def wake_at(self) -> float:
+        """When to call ``advance`` at the latest."""
+        current = None if self.training is None else self.training.open
+        if current is not None:
+            return current.closes_at
+        return self.now + _LONGEST_SLEEP_S
+
+    def resume(self, members: list[int], state: State, *, began_at: float) -> None:
+        """Go on where another server stopped; the members have a moment to come back."""
+        self._take_in(members, state)
+        self.phase, self.training_began_at, self.checkpointed = "training", began_at, state.round
+        self.expected = {self.order[number].name for number in members}
+        self._tell(f"training goes on after round {state.round}")
+
+    def stop(self, reason: str, *, failed: bool = False) -> None:
+        """End it: keep what there is, and send everybody home."""
+        if self.phase == "done":
+            return
+        if self.training is not None:
+            self.training.open = None
+            self.checkpoint()
+        self.phase, self.ended, self.failed = "done", reason, failed
+        self._tell(reason)
+        for key in self.enrolment.by_key:
+            self._send(key, Stop(reason))
+
+    # Coming and going.
+
+    def _lose(self, key: str) -> None:
+        client = self.enrolment.leave(key)
+        if client is not None and client.number in self.members and self.training is not None:
+            self.training.lose(self.members.index(client.number))
+
+    def _move_on(self, key: str, at: float) -> None:
+        """Somebody may just have been measured: give it its place, or its place back."""
+        client = self.enrolment.by_key.get(key)
+        if client is None or client.stage != "measured" or self.plan is None:
+            return
+        if client.number is None:
+            self._grow(client)
+        if client.stage == "measured":
+            self._ask_for_code(client, at)
+
+    def _enrol(self, now: float) -> None:
+        enrolment, waited = self.enrolment, now - self.phase_began_at
+        here = [c for c in enrolment.clients.values() if c.here and c.stage != "out"]
+        late = waited >= self.terms.enrol_s
+        if not enrolment.agreed:
+            if len(here) >= self.terms.clients or (late and len(here) >= self.terms.enough):
+                enrolment.agree()
+                self.phase_began_at = now
+            elif late:
+                raise RunError(self._too_few(len(here), "came", "enrol_s", self.terms.enrol_s))
+            return
+        measured = [c for c in here if c.stage == "measured"]
+        if len(measured) == len(here) or (late and len(measured) >= self.terms.enough):
+            if len(measured) < self.terms.enough:
+                raise RunError(self._too_few(len(measured), "could be used", "enrol_s", waited))
+            self._make_plan(sorted(measured, key=_by_name), now)
+        elif late:
+            raise RunError(self._too_few(len(measured), "got ready", "enrol_s", waited))
+
+    def _make_plan(self, founders: list[Client], now: float) -> None:
+        self.order, self.founders = founders, len(founders)
+        for number, client in enumerate(founders):
+            client.number = number
+        self.fleet = (
+            measured_fleet(
+                founders,
+                message_bytes=self.enrolment.message_bytes,
+                server_macs_per_s=self.server_macs_per_s,
+                erasure=self.terms.erasure,
+            )
+            if self.terms.fleet is None
+            else pick_fleet(self.terms.fleet, founders)
+        )
+        self.plan = self.terms.method.plan(shape_of(founders), self.fleet)
+        self.phase, self.phase_began_at = "coding", now
+        self._tell(f"{len(founders)} clients with {self.plan.shape.rows} rows are ready")
+        for client in founders:
+            if client.here:
+                self._ask_for_code(client, now)
+
+    def _grow(self, client: Client) -> None:
+        """Give a newcomer its place behind the others."""
+        assert self.fleet is not None
+        order = [*self.order, client]
+        try:
+            fleet = (
+                extend_fleet(self.fleet, client, self.enrolment.message_bytes)
+                if self.terms.fleet is None
+                else pick_fleet(self.terms.fleet, order)
+            )
+            self.plan = derive_plan(self.terms.method, shape_of(order), fleet, self.founders)
+        except (InfeasibleError, ParameterError) as error:
+            assert client.key is not None
+            self.enrolment.refuse(client.key, str(error).replace("\n", "; "))
+            return
+        self.fleet, self.order, client.number = fleet, order, len(order) - 1
+
+    # Coded data.
+
+    def _uploads(self) -> list[Upload]:
+        assert self.plan is not None
+        return open_uploads(self.folder / "uploads", self.plan, np.dtype(self.terms.dtype))
+
+    def _ask_for_code(self, client: Client, now: float) -> None:
+        assert client.key is not None
+        assert client.number is not None
+        uploads = self._uploads()
+        if not uploads:
+            client.stage = "ready"
+            return
+        client.upload = uploads[client.number]
+        client.upload_began_at = now
+        if client.upload.complete:
+            client.stage = "ready"
+            return
+        client.stage = "uploading"
+        self._send(client.key, client.upload.next_request())
+
+    def _take_part(self, client: Client, part: CodePart, at: float) -> None:
+        assert client.upload is not None
+        assert client.key is not None
+        if not client.encoding_s:
+            client.encoding_s = at - client.upload_began_at
+        try:
+            why = client.upload.take(part)
+        except OSError as error:
+            raise RunError(
+                f"{client.upload.folder} cannot take the upload of {client.name} "
+                f"({error.strerror}); make room and start again: uploads go on where they stopped"
+            ) from None
+        if why is not None:
+            self._count_refusal(client, why)
+        elif client.upload.complete:
+            client.upload_s = at - client.upload_began_at - client.encoding_s
+            self._inspect_upload(client)
+            return
+        if client.stage == "uploading":
+            self._send(client.key, client.upload.next_request())
+
+    def _inspect_upload(self, client: Client) -> None:
+        assert client.upload is not None
+        assert client.key is not None
+        _, why = client.upload.inspect()
+        if why is None:
+            client.stage = "ready"
+            self._tell(f"{client.name} has sent its coded data")
+            return
+        client.upload.forget()
+        self.enrolment.refuse(client.key, why)
+
+    def _start_when_coded(self, now: float) -> None:
+        waiting = [c for c in self.order if c.stage not in {"ready", "out"}]
+        ready = [c.number for c in self.order if c.stage == "ready" and c.number is not None]
+        late = now - self.phase_began_at >= self.terms.setup_s
+        if waiting and not late:
+            return
+        if len(ready) < self.terms.enough:
+            names = ", ".join(client.name for client in self.order if client.stage != "ready")
+            raise RunError(
+                f"{len(ready)} clients sent their coded data, {self.terms.enough} are needed; "
+                f"without: {names}; give setup_s more than {self.terms.setup_s:g} s or start again"
+            )
+        self._start_training(ready, now)
+
+    def _start_training(self, members: list[int], now: float) -> None:
+        assert self.plan is not None
+        shape = self.plan.shape
+        zero = np.zeros((shape.features, shape.outputs), dtype=self.terms.dtype)
+        self._take_in(members, State(zero, zero))
+        self.phase, self.training_began_at = "training", now
+        self._look()
+        self._tell(f"training begins with {len(members)} clients")
+
+    def _take_in(self, members: list[int], state: State) -> None:
+        """Train with these members from now on, from where training stands."""
+        assert self.plan is not None
+        before = self.training
+        self.members = members
+        plan = cut_plan(self.plan, members)
+        prior = plan.arrival_probability
+        prior = np.where(plan.loads > 0, 0.9, 0.0) if prior is None else prior
+        estimate = start_estimate(prior)
+        if before is not None:
+            before.held = None  # what comes next is as large
+            estimate = before.estimate
+            for added in range(len(estimate.prior), len(members)):
+                estimate = estimate.grow(float(prior[added]))
+        uploads = self._uploads()
+        self.training = Training(
+            method=self.terms.method,
+            plan=plan,
+            held=assemble_code([uploads[number] for number in members], plan) if uploads else None,
+            state=state,
+            estimate=estimate,
+            seed=self.terms.seed,
+            patience_s=self.terms.patience_s,
+            learn=self.terms.learn_arrivals,
+        )
+        if before is not None:
+            self.training.sizes = before.sizes
+        self.watcher.hold(plan, self.training.held)
+
+    # Rounds.
+
+    def _take_gradient(self, client: Client, answer: Gradient, at: float) -> None:
+        training = self.training
+        if training is None or client.number not in self.members:
+            self._count_refusal(client, "a gradient that nobody asked for")
+            return
+        why = training.take(self.members.index(client.number), answer, at)
+        if why == STALE and answer.array.nbytes == self.enrolment.message_bytes:
+            self.book.note_late(answer.round, client.number, at, answer.array.nbytes)
+        if why is not None:
+            self._count_refusal(client, why)
+
+    def _count_refusal(self, client: Client, why: str) -> None:
+        """Somebody's answer does not count; whoever goes on like that is out."""
+        self.book.refusals[client.name, why.partition(" of ")[0]] += 1
+        if why == STALE:
+            return
+        self._tell(f"{client.name}: an answer does not count: {why}")
+        client.refused += 1
+        if client.refused >= _MOST_REFUSALS and client.key is not None:
+            self._lose_for_good(client, f"{client.refused} answers that could not be used")
+
+    def _lose_for_good(self, client: Client, why: str) -> None:
+        key = client.key
+        assert key is not None
+        self.enrolment.refuse(key, why)
+        self._lose(key)
+
+    def _play(self, now: float) -> None:
+        training = self.training
+        assert training is not None
+        if training.is_over(now):
+            self._close(now)
+        if self.phase == "training" and (self.training is None or self.training.open is None):
+            self._open(now)
+
+    def _open(self, now: float) -> None:
+        self._admit_newcomers()
+        training = self.training
+        assert training is not None
+        if training.state.round >= self._rounds:
+            self.stop(f"all {training.state.round} rounds are done")
+            return
+        over = self.limit(training.plan, training.state.round)
+        if over is not None:
+            self.stop(over)
+            return
+        here = np.array([self._is_here(number) for number in self.members])
+        if not self._may_play(training.plan, here, now):
+            return
+        for place, work in training.open_round(now, here):
+            key = self.order[self.members[place]].key
+            assert key is not None
+            self._send(key, work)
+
+    @property
+    def _rounds(self) -> int:
+        most = None if self.plan is None else self.plan.rounds
+        return self.terms.rounds if most is None else min(most, self.terms.rounds)
+
+    def _is_here(self, number: int) -> bool:
+        client = self.order[number]
+        return client.here and client.stage == "ready"
+
+    def _may_play(self, plan: Plan, here: NDArray[np.bool_], now: float) -> bool:
+        """A round needs somebody, but after a restart everybody gets a moment to come back."""
+        if isinstance(plan.wait, ServerOnly):
+            return True
+        if self.expected:
+            self.expected -= {c.name for c in self.order if c.here and c.stage == "ready"}
+            if self.expected and now - self.phase_began_at < self.terms.enrol_s:
+                return False
+            self.expected = set()
+        if (here & (plan.loads > 0)).any():
+            self.alone_since = None
+            return True
+        self.alone_since = now if self.alone_since is None else self.alone_since
+        if now - self.alone_since >= self.terms.patience_s:
+            raise RunError(
+                f"no client was there for {self.terms.patience_s:g} s; the model of round "
+                f"{0 if self.training is None else self.training.state.round} is kept; start the "
+                "clients and then this again"
+            )
+        return False
+
+    def _admit_newcomers(self) -> None:
+        """Between rounds, whoever is through with its upload becomes a member."""
+        ready = [c.number for c in self.order if c.stage == "ready" and c.number is not None]
+        new = [number for number in ready if number not in self.members]
+        if new and self.training is not None:
+            names = ", ".join(self.order[number].name for number in new)
+            self._tell(f"{names} takes part from round {self.training.state.round + 1} on")
+            self._take_in([*self.members, *new], self.training.state)
+
+    def _close(self, now: float) -> None:
+        training = self.training
+        assert training is not None
+        closed = training.close_round()
+        for place, why in closed.refused.items():
+            client = self.order[self.members[place]]
+            if "usual size" in why:
+                self._count_refusal(client, f"too large, {why}")
+        if training.failed is not None:
+            self._look()
+            self.stop(training.failed, failed=True)
+            return
+        self.book.write(
+            closed, self.members, self.enrolment.message_bytes, now - self.training_began_at
+        )
+        done = training.state.round
+        if done >= self._rounds or done % self.terms.evaluate_every == 0:
+            self._look()
+        if done % self.terms.checkpoint_every == 0:
+            self.checkpoint()
+
+    def _look(self) -> None:
+        assert self.training is not None
+        moved = sum((row["bytes_up"].sum() for row in self.book.rows), 0.0)
+        sent = sum((row["bytes_down"].sum() for row in self.book.rows), 0.0)
+        self.watcher.look(
+            self.curve,
+            self.training.state,
+            self.book.closed_s[-1] if self.book.closed_s else 0.0,
+            float(moved),
+            float(sent),
+        )
+
+    # Small things.
+
+    def checkpoint(self) -> None:
+        """Write down where training stands."""
+        if self.training is not None and self.checkpointed != self.training.state.round:
+            self.save(self)
+            self.checkpointed = self.training.state.round
+
+    def _too_few(self, count: int, did: str, key: str, seconds: float) -> str:
+        return (
+            f"{count} of {self.terms.clients} clients {did} within {seconds:g} s and "
+            f"{self.terms.enough} are needed; start the others, or give {key} more time"
+        )
+
+    def _send(self, key: str, message: Message) -> None:
+        self.outgoing.append((key, message))
+
+    def _tell(self, sentence: str) -> None:
+        self.events.append(Event(self.now - self.started_at, sentence))
+
+
+def _by_name(client: Client) -> Any:
+    """In the order in which people count: client 2 before client 10."""
+    digits = "".join(c if c.isdigit() else " " for c in client.name).split()
+    return "".join(c for c in client.name if not c.isdigit()), [int(d) for d in digits], client.name

@@ -1,0 +1,194 @@
+"""A client: it knows two verbs, encode and gradient, and no method.
+
+Nothing here waits, listens or sends: a driver hands over a message and sends the answer. Rows are
+loaded and mapped once. A gradient is summed in row blocks, and between two of them the worker asks
+whether the round is still the newest; work on a round that is over would make the client late for
+the next one too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scfl.core.coding import Noise
+from scfl.core.gradient import accumulate_gradient, block_rows
+from scfl.core.moments import measure_moments
+from scfl.core.sampling import RowStore, store_rows
+from scfl.errors import DataError
+from scfl.runtime.encoding import CodeRequest, encode_part
+from scfl.runtime.network.wire import (
+    CodePart,
+    Describe,
+    Described,
+    Echo,
+    Gradient,
+    Message,
+    Prepare,
+    Prepared,
+    Probe,
+    Refusal,
+    SendCode,
+    Work,
+)
+
+Matrix = NDArray[Any]
+
+# Long enough to be told from the clock's own steps, short enough not to be noticed.
+_MEASURED_S = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features and targets, ready for training."""
+
+    features: Matrix
+    targets: Matrix
+
+
+class Holdings(Protocol):
+    """What a client holds: it says what it is, and is turned into rows once."""
+
+    def describe(self, preparation: Mapping[str, Any]) -> Described: ...
+
+    def prepare(self, classes: list[Any] | None, outputs: int) -> Rows: ...
+
+
+def never() -> bool:
+    """The answer of somebody who never gives up."""
+    return False
+
+
+@dataclass
+class Worker:
+    """One client's side of the protocol. ``secret`` seeds its code and noise; it is never sent."""
+
+    holdings: Holdings
+    secret: int
+    clock: Callable[[], float] = time.perf_counter
+    _rows: Rows | None = None
+    _store: tuple[int, RowStore] | None = None
+    _coded: tuple[Mapping[str, Any], str, Matrix] | None = field(default=None, repr=False)
+
+    def answer(self, message: Message, superseded: Callable[[], bool] = never) -> Message | None:
+        """The answer to a message; None where none is due, because newer work is waiting."""
+        reply: Message | None = None
+        try:
+            match message:
+                case Describe():
+                    reply = self.holdings.describe(message.preparation)
+                case Prepare():
+                    reply = self._prepare(message)
+                case Probe():
+                    reply = Echo(message.number, np.zeros(message.reply_bytes, dtype=np.uint8))
+                case SendCode():
+                    reply = self._send_code(message)
+                case Work():
+                    reply = self._sum_gradient(message, superseded)
+        except DataError as error:
+            reply = Refusal(str(error))
+        return reply
+
+    def _prepare(self, message: Prepare) -> Prepared:
+        self._rows = self.holdings.prepare(message.classes, message.outputs)
+        self._store = self._coded = None
+        features, targets = self._rows.features, self._rows.targets
+        return Prepared(
+            rows=len(features),
+            features=features.shape[1],
+            outputs=targets.shape[1],
+            macs_per_s=self._measure_pace(),
+        )
+
+    def _measure_pace(self) -> float:
+        """Multiply-accumulates a second, over as many passes as a fair measurement takes."""
+        assert self._rows is not None
+        features, targets = self._rows.features, self._rows.targets
+        model = np.zeros((features.shape[1], targets.shape[1]), dtype=features.dtype)
+        into = np.zeros(model.shape[::-1], dtype=model.dtype)
+        accumulate_gradient(features[:1], targets[:1], model, None, into)
+        macs, started = 0.0, self.clock()
+        while (spent := self.clock() - started) < _MEASURED_S:
+            some = features[: block_rows(*model.shape)]
+            accumulate_gradient(some, targets[: len(some)], model, None, into)
+            macs += 2.0 * some.size * model.shape[1]
+        return macs / spent
+
+    def _arrange(self, subsets: int) -> RowStore:
+        """The client's own rows in subsets, cut as the server cuts them."""
+        if self._rows is None:
+            raise DataError("asked to work before the rows were prepared")
+        if self._store is None or self._store[0] != subsets:
+            rows = self._rows
+            count = np.array([len(rows.features)])
+            self._store = subsets, store_rows(rows.features, rows.targets, count, subsets)
+        return self._store[1]
+
+    def _send_code(self, message: SendCode) -> CodePart:
+        if self._coded is None or self._coded[0] != message.request:
+            content = self._encode(message)
+            origin = hashlib.sha256(content.data).hexdigest()
+            self._coded = message.request, origin, content
+        _, origin, content = self._coded
+        return CodePart(
+            origin=origin,
+            offset=message.offset,
+            total=len(content),
+            array=content[message.offset : message.offset + message.most_bytes],
+        )
+
+    def _encode(self, message: SendCode) -> Matrix:
+        """All coded rows, part after part, each row's features before its targets, as bytes."""
+        wanted = dict(message.request)
+        request = CodeRequest(**{**wanted, "noise": Noise(**wanted["noise"])})
+        store = self._arrange(request.subsets)
+        if request.content == "products":
+            moments = measure_moments(store.features, store.targets)
+            blocks = [moments.factor.astype(store.features.dtype)]
+        else:
+            blocks = [
+                np.concatenate(
+                    encode_part(store, 0, request, part, seed=self.secret, client=message.client),
+                    axis=1,
+                )
+                for part in request.parts
+            ]
+        coded = np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+        return np.ascontiguousarray(coded).view(np.uint8).reshape(-1)
+
+    def _sum_gradient(self, message: Work, superseded: Callable[[], bool]) -> Gradient | None:
+        started = self.clock()
+        store, model = self._arrange(message.subsets), message.model
+        piece = store.piece(message.subset)
+        features, targets = store.features[piece], store.targets[piece]
+        into = np.zeros(model.shape[::-1], dtype=model.dtype)
+        size = block_rows(*model.shape)
+        for rows in _windows(message, len(features)):
+            length = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+            for first in range(0, length, size):
+                if superseded():
+                    return None
+                some = (
+                    slice(rows.start + first, min(rows.start + first + size, rows.stop))
+                    if isinstance(rows, slice)
+                    else rows[first : first + size]
+                )
+                accumulate_gradient(features[some], targets[some], model, None, into)
+        return Gradient(message.round, self.clock() - started, into)
+
+
+def _windows(message: Work, length: int) -> list[slice] | list[NDArray[np.intp]]:
+    """The rows of a subset that a round takes: a window, perhaps in two pieces, or scattered."""
+    mask = message.mask
+    if mask is not None:
+        return [np.flatnonzero(mask[:length])]
+    stop = message.start + min(message.count, length)
+    if stop <= length:
+        return [slice(message.start, stop)]
+    return [slice(message.start, length), slice(0, stop - length)]
