@@ -248,3 +248,18 @@ def test_a_large_fleet_is_no_trouble() -> None:
     result = simulate(data, machines, replace(scfl.SCFL(), coded_rows=50), rounds=20)
     assert result.diverged is None
     assert result.loss < result.trace.loss[0]
+
+
+def test_looking_by_the_clock_does_not_depend_on_how_long_rounds_are() -> None:
+    data, machines = problem(), fleet()
+    for method in (scfl.FedAvg(), scfl.FLPMA(drop_fraction=0.5)):
+        result = simulate(data, machines, method, rounds=40, evaluate_every_s=0.25)
+        closed = result.ledger.closed_s
+        # The first round to close in each quarter of a second, and the last of all.
+        quarters = (closed // 0.25).astype(int)
+        due = [
+            number + 1
+            for number in range(40)
+            if quarters[number] > (quarters[:number].max(initial=0))
+        ]
+        assert result.trace.round.tolist() == sorted({0, *due, 40})

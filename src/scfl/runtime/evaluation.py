@@ -37,6 +37,12 @@ class Evaluator:
         limit = _EXPLODED * self.rows[0][2]
         self.exploded = not (last[0] <= limit and average[0] <= limit)
 
+    def is_due(self, round_number: int, clock: float, *, every: int, every_s: float | None) -> bool:
+        """Whether it is time for another look: by rounds, or by the clock if that is said."""
+        if every_s is None:
+            return round_number % every == 0
+        return clock // every_s > self.rows[-1][1] // every_s
+
     def trace(self) -> Trace:
         columns = np.array(self.rows, dtype=np.float64).T
         return Trace(columns[0].astype(np.int32), *columns[1:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -56,6 +57,7 @@ def simulate(
     seconds: float | None = None,
     random_state: int = 0,
     evaluate_every: int = 10,
+    evaluate_every_s: float | None = None,
     count_setup: bool = True,
     coding: Coding = "clients",
 ) -> Result:
@@ -63,7 +65,8 @@ def simulate(
 
     ``seconds`` is read off the clock: with ``count_setup`` the coded data has to be encoded and
     uploaded within it too. ``random_state`` fixes code, noise, batches and delays, and two methods
-    with the same one meet the same delays.
+    with the same one meet the same delays. The model is looked at every so many rounds, or, with
+    ``evaluate_every_s``, every so many seconds of training, however short a method's rounds are.
     """
     with Requirements() as require:
         require.that(
@@ -77,6 +80,11 @@ def simulate(
             require.number("seconds", seconds, above=0)
         require.count("random_state", random_state)
         require.count("evaluate_every", evaluate_every, at_least=1)
+        require.that(
+            evaluate_every_s is None or evaluate_every_s > 0,
+            "evaluate_every_s",
+            f"{evaluate_every_s!r} is not allowed; give seconds above 0",
+        )
         require.choice("coding", coding, ("clients", "gram-shortcut"))
     check_fits(fleet, problem.shape)
     plan = method.plan(problem.shape, fleet)
@@ -89,6 +97,7 @@ def simulate(
     shape = problem.shape
     zero = np.zeros((shape.features, shape.outputs), dtype=problem.features.dtype)
     state, closed_s, combination = State(zero, zero), 0.0, None
+    due = partial(evaluator.is_due, every=evaluate_every, every_s=evaluate_every_s)
 
     def look() -> None:
         down = state.round * message_bytes * asked.sum()
@@ -106,7 +115,7 @@ def simulate(
             ledger.write(played)
             unsent += int((asked & np.isinf(played.delays)).sum())
             broken = not np.isfinite(state.model).all()
-            if broken or state.round == rounds or state.round % evaluate_every == 0:
+            if broken or state.round == rounds or due(state.round, closed_s):
                 look()
             if evaluator.exploded or state.round == rounds:
                 break

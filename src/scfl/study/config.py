@@ -129,12 +129,14 @@ class ClockSection:
     """How long a run lasts, how often it is evaluated, and whether the setup is on the clock.
 
     ``setup = "counted"`` puts encoding and upload of the coded data on the clock; ``"apart"``
-    leaves them out, as the paper does, and reports them beside it.
+    leaves them out, as the paper does, and reports them beside it. ``evaluate_every_s`` looks at
+    the model by the clock instead of by rounds, so that short rounds are not looked at more often.
     """
 
     rounds: int | None = None
     horizon_s: float | None = None
     evaluate_every: int = 10
+    evaluate_every_s: float | None = None
     setup: Literal["counted", "apart"] = "counted"
     coding: Literal["clients", "gram-shortcut"] = "clients"
 
@@ -150,6 +152,8 @@ class ClockSection:
             if self.horizon_s is not None:
                 require.number("horizon_s", self.horizon_s, above=0)
             require.count("evaluate_every", self.evaluate_every, at_least=1)
+            if self.evaluate_every_s is not None:
+                require.number("evaluate_every_s", self.evaluate_every_s, above=0)
             require.choice("setup", self.setup, ("counted", "apart"))
             require.choice("coding", self.coding, ("clients", "gram-shortcut"))
 
