@@ -83,7 +83,7 @@ def test_what_is_finished_is_not_done_again(
     ready = check_study(study())
     run_study(ready, tmp_path)
     before = contents(tmp_path)
-    monkeypatch.setattr(run_module, "execute", lambda job: pytest.fail("ran again"))
+    monkeypatch.setattr(run_module, "execute", lambda *_: pytest.fail("ran again"))
     run_study(ready, tmp_path)
     assert contents(tmp_path) == before
 
@@ -107,10 +107,10 @@ def test_a_run_that_breaks_leaves_the_others_whole(
     ready = check_study(study())
     whole = run_module.execute
 
-    def break_one(job: Any) -> Any:
+    def break_one(job: Any, problem: Any) -> Any:
         if job.label == "scfl" and job.seed == 1:
             raise MemoryError("no room")
-        return whole(job)
+        return whole(job, problem)
 
     monkeypatch.setattr(run_module, "execute", break_one)
     with pytest.raises(RunError, match=r"1 of 4 runs failed.*scfl, seed 1: MemoryError: no room"):

@@ -58,7 +58,12 @@ class Problem:
         return measure_moments(self.features, self.targets)
 
     def arrange(self, subsets: int) -> RowStore:
-        """All rows, batch-major; the last arrangement is kept, as runs mostly ask for the same."""
+        """All rows, batch-major; the last arrangement is kept, as runs mostly ask for the same.
+
+        One subset is the rows as they stand: nothing is copied, and nothing else forgotten for it.
+        """
+        if subsets == 1:
+            return store_rows(self.features, self.targets, self.client_rows, subsets)
         kept: tuple[int, RowStore] | None = self.__dict__.get("_arranged")
         if kept is None or kept[0] != subsets:
             kept = (subsets, store_rows(self.features, self.targets, self.client_rows, subsets))

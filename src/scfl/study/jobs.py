@@ -183,7 +183,11 @@ def list_search_jobs(study: StudyConfig) -> list[Job]:
     """The runs that choose each method's learning rate; none without a search."""
     source, search = locate_problem(study), study.search
     return [
-        replace(_make_job(study, source, label, with_rate(method, rate), seed), stage="search")
+        replace(
+            _make_job(study, source, label, with_rate(method, rate), seed),
+            clock=_look_seldom(study.clock),
+            stage="search",
+        )
         for label, method in study.methods.items()
         if can_be_searched(method)
         for rate in search.learning_rates
@@ -204,6 +208,13 @@ def _make_job(
         privacy=study.privacy,
         availability=study.availability,
     )
+
+
+def _look_seldom(clock: ClockSection) -> ClockSection:
+    """Of a run in the search only the end counts, and whether it diverges on the way there."""
+    if clock.evaluate_every_s is None or clock.horizon_s is None:
+        return clock
+    return replace(clock, evaluate_every_s=max(clock.evaluate_every_s, clock.horizon_s / 10))
 
 
 def can_be_searched(method: Method) -> bool:
@@ -235,9 +246,12 @@ def settle_method(job: Job, problem: Problem, fleet: Fleet) -> Method:
     return calibrate(job.method, problem, fleet, job.privacy)
 
 
-def execute(job: Job) -> Outcome:
-    """Run one job; safe to call in any process, on any machine that has the data."""
-    problem = build_problem(job.source)
+def execute(job: Job, problem: Problem | None = None) -> Outcome:
+    """Run one job; safe to call in any process, on any machine that has the data.
+
+    The ``problem`` of the job's source is built where nobody has it at hand.
+    """
+    problem = build_problem(job.source) if problem is None else problem
     fleet = draw_fleet(job, problem)
     result = simulate(
         problem,
@@ -247,6 +261,7 @@ def execute(job: Job) -> Outcome:
         seconds=job.clock.horizon_s,
         random_state=job.seed,
         evaluate_every=job.clock.evaluate_every,
+        evaluate_every_s=job.clock.evaluate_every_s,
         count_setup=job.clock.setup == "counted",
         coding=job.clock.coding,
     )

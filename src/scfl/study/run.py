@@ -35,6 +35,7 @@ from scfl.study.jobs import (
     settle_method,
 )
 from scfl.study.search import Choice, choose_rates, settle_rates
+from scfl.study.sharing import hold_problem, prepare_problem
 
 _REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
 # Solving for the optimum costs d^2 m + d^3; beyond this width it is left out.
@@ -87,21 +88,25 @@ def run_study(
     started = time.monotonic()
     folder = StudyFolder(out)
     manifest = _describe(ready)
-    folder.claim({**manifest, "status": "running", "wall_time_s": None})
+    folder.claim({**manifest, "status": "running", "wall_time_s": None, "cpu_time_s": None})
+    spent_s: list[float] = []
 
     def finish(status: str, summaries: Sequence[Mapping[str, Any]]) -> None:
-        wall = round(time.monotonic() - started, 3)
+        took = {
+            "wall_time_s": round(time.monotonic() - started, 3),
+            "cpu_time_s": round(sum(spent_s), 3),
+        }
         folder.write("results.json", summaries)
-        folder.write("manifest.json", {**manifest, "status": status, "wall_time_s": wall})
+        folder.write("manifest.json", {**manifest, "status": status, **took})
 
     search = list_search_jobs(ready.study)
-    failures = _run_missing(folder, search, jobs, on_done)
+    failures = _run_missing(folder, search, ready, jobs=jobs, on_done=on_done, spent_s=spent_s)
     if failures:
         finish("incomplete", [])
         raise _failed(failures, len(search), out)
     choices = choose_rates(search, [folder.read_summary(job) for job in search])
     main = list_jobs(settle_rates(ready.study, choices))
-    failures = _run_missing(folder, main, jobs, on_done)
+    failures = _run_missing(folder, main, ready, jobs=jobs, on_done=on_done, spent_s=spent_s)
     summaries = [
         {**folder.read_summary(job), "search": _describe_choice(choices.get(job.label))}
         for job in main
@@ -114,20 +119,31 @@ def run_study(
 
 
 def _run_missing(
-    folder: StudyFolder, wanted: Sequence[Job], jobs: int, on_done: OnDone | None
+    folder: StudyFolder,
+    wanted: Sequence[Job],
+    ready: Ready,
+    *,
+    jobs: int,
+    on_done: OnDone | None,
+    spent_s: list[float],
 ) -> list[str]:
-    """Do the runs that are not there yet; one sentence for each that failed."""
+    """Do the runs that are not there yet; one sentence for each that failed.
+
+    What each took of its processor's time goes to ``spent_s``.
+    """
     missing = [job for job in wanted if not folder.has(job)]
     if on_done is not None:
         for job in wanted:
             if job not in missing:
                 on_done(job, folder.read_summary(job))
+    shared = prepare_problem(ready.study, ready.problem) if missing else None
     attempts = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(_attempt)(number, job) for number, job in enumerate(missing)
+        delayed(_attempt)(number, job, shared) for number, job in enumerate(missing)
     )
     failures = []
-    for number, outcome in attempts:
+    for number, outcome, cpu_s in attempts:
         job = missing[number]
+        spent_s.append(cpu_s)
         if isinstance(outcome, str):
             failures.append(f"{job.label}, seed {job.seed}: {outcome}")
             continue
@@ -148,12 +164,15 @@ def _describe_choice(choice: Choice | None) -> dict[str, Any] | None:
     return None if choice is None else {**asdict(choice), "at_edge": choice.at_edge}
 
 
-def _attempt(number: int, job: Job) -> tuple[int, Outcome | str]:
-    """Run one job; a failure is its own only, and the other runs go on."""
+def _attempt(number: int, job: Job, shared: Problem | None) -> tuple[int, Outcome | str, float]:
+    """Run one job and time it; a failure is its own only, and the other runs go on."""
+    started = time.process_time()
+    outcome: Outcome | str
     try:
-        return number, execute(job)
+        outcome = execute(job, hold_problem(job.source, shared))
     except Exception as error:  # noqa: BLE001 - whatever it was, the user reads it
-        return number, f"{type(error).__name__}: {error}"
+        outcome = f"{type(error).__name__}: {error}"
+    return number, outcome, time.process_time() - started
 
 
 def _describe(ready: Ready) -> dict[str, Any]:
