@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from scfl.study.folder import to_json
 
@@ -28,3 +29,16 @@ ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The stu
 def print_json(content: object) -> None:
     """Print an object for another program to read."""
     sys.stdout.write(to_json(content).decode())
+
+
+def show_progress() -> Progress:
+    """Progress of many runs, on a terminal only."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=ERR,
+        disable=not ERR.is_terminal,
+        transient=True,
+    )

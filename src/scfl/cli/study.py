@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from scfl.cli.console import ERR, OUT, AsJson, ConfigPath, Jobs, Overrides, print_json
+from scfl.cli.console import (
+    ERR,
+    OUT,
+    AsJson,
+    ConfigPath,
+    Jobs,
+    Overrides,
+    print_json,
+    show_progress,
+)
 from scfl.core.parameter import suggest
 from scfl.errors import ConfigError, RunError
 from scfl.report.html import write_report
@@ -128,16 +136,7 @@ def _run(study: StudyConfig, out: Path, jobs: int) -> None:
 
 
 def _run_with_progress(ready: Ready, out: Path, jobs: int) -> list[dict[str, Any]]:
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=ERR,
-        disable=not ERR.is_terminal,
-        transient=True,
-    )
-    with progress:
+    with show_progress() as progress:
         task = progress.add_task("runs", total=ready.runs)
 
         def advance(job: Job, summary: Mapping[str, Any]) -> None:

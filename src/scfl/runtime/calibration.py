@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# A pass over all rows, asked for by every method, seed and budget of a study.
-_ENERGIES: WeakKeyDictionary[Problem, dict[int, Floats]] = WeakKeyDictionary()
+# Passes over all rows, asked for by every method, seed and budget of a study.
+_ENERGIES: WeakKeyDictionary[Problem, dict[tuple[int, bytes], Floats]] = WeakKeyDictionary()
+_SCALES: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,10 @@ def state_budget(problem: Problem, plan: Plan) -> PrintedBudget | None:
 
 def measure_scale(problem: Problem) -> float:
     """The largest absolute entry of all clients' features: dividing by it brings them to 1."""
-    largest = max(float(problem.features.max()), -float(problem.features.min()))
-    return largest or 1.0
+    if problem not in _SCALES:
+        largest = max(float(problem.features.max()), -float(problem.features.min()))
+        _SCALES[problem] = largest or 1.0
+    return _SCALES[problem]
 
 
 def measure_energies(problem: Problem, plan: Plan, code: Code) -> Floats:
@@ -99,8 +102,10 @@ def measure_energies(problem: Problem, plan: Plan, code: Code) -> Floats:
     """
     codes = subset_count(plan.sampling) if code.per_subset else 1
     known = _ENERGIES.setdefault(problem, {})
-    if code.processed_weight is None and codes in known:
-        return known[codes]
+    weight = code.processed_weight
+    key = codes, b"" if weight is None else plan.loads.tobytes() + weight.tobytes()
+    if key in known:
+        return known[key]
     energies = np.empty((codes, plan.shape.clients))
     for client in range(plan.shape.clients):
         rows = problem.features[problem.client(client)]
@@ -112,6 +117,5 @@ def measure_energies(problem: Problem, plan: Plan, code: Code) -> Floats:
                 processed = np.arange(len(some)) < plan.loads[client]
                 weights = np.where(processed, code.processed_weight[client], 1.0)
             energies[part, client] = measure_energy(some, weights) if len(some) else np.inf
-    if code.processed_weight is None:
-        known[codes] = energies
+    known[key] = energies
     return energies

@@ -44,6 +44,11 @@ class Fields:
         value: Mapping[str, Any] = self._typed(key, (dict,), "an object")
         return value
 
+    def optional_mapping(self, key: str) -> Mapping[str, Any]:
+        """The object under ``key``, empty where older records have none."""
+        known = isinstance(self.values, dict) and key in self.values
+        return self.mapping(key) if known else {}
+
     def sequence(self, key: str) -> list[Any]:
         return list(self._typed(key, (list,), "a list"))
 

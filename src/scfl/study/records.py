@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -176,6 +176,7 @@ class Run:
     coding: str | None
     folder: Path
     trace: Trace
+    privacy: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +324,7 @@ def _run(out: Path, fields: Fields) -> Run:
         coding=fields.optional_text("coding"),
         folder=folder,
         trace=_trace(folder / "trace.parquet"),
+        privacy=fields.optional_mapping("privacy"),
     )
 
 

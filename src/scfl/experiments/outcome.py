@@ -1,0 +1,190 @@
+"""What an experiment came to: verdicts, the numbers behind them, and whether both are as expected.
+
+``expected.json`` holds, per edition, what came out when the documentation was made. The same seeds
+give the same numbers on every machine but for rounding in its linear algebra, so tolerances are
+small; a learning rate that wins by a hair may still be another elsewhere, and they leave room for
+that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scfl.experiments.catalogue import Experiment
+from scfl.experiments.claims import Judgement, assess
+from scfl.experiments.section_five import (
+    claims_of_budgets,
+    claims_of_curves,
+    final_accuracy,
+    seconds_to,
+)
+from scfl.study.records import Run, Study
+from scfl.study.summary import Clock, Spread, spread_over_seeds
+
+# Accuracies may be off by so much, losses and seconds by such a share; seconds also by two looks.
+_ACCURACY_WITHIN = {"full": 0.004, "quick": 0.015}
+_SHARE_WITHIN = {"full": 0.05, "quick": 0.15}
+
+
+@dataclass(frozen=True)
+class LabelNumbers:
+    """One label at one level, over its seeds."""
+
+    label: str
+    accuracy: Spread
+    loss: Spread | None
+    rate: float | None
+    round_s: float
+    setup_s: float
+    seconds: Mapping[float, Spread]
+    mi_bits: float | None
+    sigma: float | None
+    diverged: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that the pictures, the page and the comparison with expectations show."""
+
+    experiment: Experiment
+    studies: Mapping[float | None, Study]
+    judgements: Mapping[Clock, tuple[Judgement, ...]]
+    numbers: Mapping[float | None, tuple[LabelNumbers, ...]]
+
+
+def collect_outcome(experiment: Experiment, studies: Mapping[float | None, Study]) -> Outcome:
+    """Judge every claim and sum up every label."""
+    targets = experiment.figure.targets
+    if experiment.figure.kind == "curves":
+        clocks: tuple[Clock, Clock] = ("apart", "counted")
+        claims = {clock: claims_of_curves(studies[None], targets, clock) for clock in clocks}
+    else:
+        # A final accuracy is the same on every clock.
+        claims = {"apart": claims_of_budgets(studies)}
+    return Outcome(
+        experiment=experiment,
+        studies=studies,
+        judgements={
+            clock: tuple(assess(claim) for claim in given) for clock, given in claims.items()
+        },
+        numbers={
+            bits: tuple(_sum_up(study, label, targets) for label in study.labels)
+            for bits, study in studies.items()
+        },
+    )
+
+
+def expect(outcome: Outcome) -> dict[str, Any]:
+    """What a later run of the same edition should come to, with tolerances."""
+    edition = outcome.experiment.edition
+    look_s = outcome.studies[None].manifest.config["clock"].get("evaluate-every-s", 0.0)
+    numbers = {}
+    for name, value in _list_numbers(outcome):
+        within = _ACCURACY_WITHIN[edition]
+        if "accuracy" not in name.split(" / ")[-1].split()[0]:
+            within = _SHARE_WITHIN[edition] * abs(value or 0.0)
+        if name.split(" / ")[-1].startswith("seconds"):
+            within += 2 * look_s
+        numbers[name] = {"value": _round(value), "within": _round(within)}
+    return {"numbers": numbers, "verdicts": _list_verdicts(outcome)}
+
+
+def compare_with_expected(outcome: Outcome, expected: Mapping[str, Any]) -> list[str]:
+    """One sentence for everything that is not as expected."""
+    found = dict(_list_numbers(outcome))
+    wanted = expected["numbers"]
+    said = [f"{name} was not computed" for name in wanted if name not in found]
+    said += [f"{name} was not expected" for name in found if name not in wanted]
+    for name, number in wanted.items():
+        if name in found and not _agree(found[name], number["value"], number["within"]):
+            said.append(
+                f"{name} is {_say(found[name])}, expected {_say(number['value'])} "
+                f"to within {_say(number['within'])}"
+            )
+    verdicts = _list_verdicts(outcome)
+    for name, verdict in expected["verdicts"].items():
+        if verdicts.get(name) != verdict:
+            said.append(f"{name}: {verdicts.get(name)!r}, expected {verdict!r}")
+    return said
+
+
+def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
+    runs = study.of(label)
+    whole = [run for run in runs if not run.diverged]
+
+    def over(values: Sequence[float]) -> Spread | None:
+        return spread_over_seeds(values, len(runs))
+
+    def middle(values: Sequence[float]) -> float:
+        found = over(values)
+        return found.median if found is not None else math.nan
+
+    accuracy = over([final_accuracy(run) for run in runs])
+    assert accuracy is not None  # a label exists because a run has it
+    seconds = {
+        target: over([seconds_to(run, target, "apart") for run in runs]) for target in targets
+    }
+    rate = runs[0].parameters.get("learning_rate")
+    return LabelNumbers(
+        label=label,
+        accuracy=accuracy,
+        loss=over([run.loss for run in whole if run.loss is not None]),
+        rate=float(rate) if isinstance(rate, (int, float)) else None,
+        round_s=middle([run.training_time_s / max(run.rounds, 1) for run in runs]),
+        setup_s=middle([run.setup_time_s for run in runs]),
+        seconds={target: spread for target, spread in seconds.items() if spread is not None},
+        mi_bits=_median_privacy(runs, "mi_bits"),
+        sigma=_median_privacy(runs, "noise_sigma"),
+        diverged=len(runs) - len(whole),
+        runs=len(runs),
+    )
+
+
+def _median_privacy(runs: Sequence[Run], key: str) -> float | None:
+    values = [run.privacy[key] for run in runs if run.privacy.get(key) is not None]
+    found = spread_over_seeds(values, len(runs))
+    return None if found is None else found.median
+
+
+def _list_numbers(outcome: Outcome) -> Iterator[tuple[str, float | None]]:
+    for bits, labels in outcome.numbers.items():
+        level = (
+            [] if len(outcome.numbers) == 1 else ["no noise" if bits is None else f"{bits:g} bits"]
+        )
+        for numbers in labels:
+            where = " / ".join([*level, numbers.label])
+            yield f"{where} / accuracy", numbers.accuracy.median
+            if numbers.loss is not None and outcome.experiment.figure.kind == "curves":
+                yield f"{where} / loss", numbers.loss.median
+            for target, spread in numbers.seconds.items():
+                reached = math.isfinite(spread.median)
+                yield f"{where} / seconds to {target:g}", spread.median if reached else None
+    for bits, study in outcome.studies.items():
+        if bits is None and study.manifest.problem.optimum_accuracy is not None:
+            yield "optimum / accuracy", study.manifest.problem.optimum_accuracy
+
+
+def _list_verdicts(outcome: Outcome) -> dict[str, str]:
+    return {
+        f"{judgement.claim.key} / {clock}": judgement.verdict
+        for clock, judgements in outcome.judgements.items()
+        for judgement in judgements
+    }
+
+
+def _agree(found: float | None, wanted: float | None, within: float) -> bool:
+    if found is None or wanted is None:
+        return found is wanted
+    return abs(found - wanted) <= within + 1e-12
+
+
+def _say(value: float | None) -> str:
+    return "never" if value is None else f"{value:.4g}"
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.5g}")

@@ -1,0 +1,204 @@
+"""An experiment as a page of Markdown: what was run, the pictures, the verdicts, the numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scfl.experiments.claims import Finding, Judgement
+from scfl.experiments.outcome import LabelNumbers, Outcome
+from scfl.report.experiment_figures import CLOCK_WORDS
+from scfl.study.summary import Clock, Spread
+from scfl.study.wording import format_loss, format_ratio, format_score, format_seconds
+
+_METHOD = (
+    "Pairs of runs with the same seed: the median effect, its exact interval (at least 95%, from "
+    "order statistics) and the sign test's p-value. Seconds are compared as ratios, first over "
+    "second; accuracies as differences, first less second."
+)
+_EXPECTED = {"less": "less", "more": "more", "same": "the same"}
+
+
+def write_page(
+    outcome: Outcome, pictures: Sequence[tuple[Path, str]], timing: Mapping[str, Any]
+) -> str:
+    """The whole page; pictures stand beside it."""
+    experiment, study = outcome.experiment, outcome.studies[None]
+    option = " --quick" if experiment.edition == "quick" else ""
+    lines = [
+        f"# {experiment.figure.title or experiment.name}",
+        "",
+        f"*Made by `scfl figure {experiment.name}{option}`; nothing here is typed by hand.*",
+        "",
+        _describe_setting(outcome),
+        "",
+        _describe_time(timing),
+        "",
+        " ".join(f"![{text}]({path.name})" for path, text in pictures),
+        "",
+        f"*{_caption(len(study.manifest.seeds))}*",
+        "",
+        "## Claims",
+        "",
+        *_tabulate_claims(outcome.judgements),
+        "",
+        *_explain(outcome.judgements),
+        "## Numbers",
+        "",
+        *_tabulate_numbers(outcome),
+        "",
+        "## Comparisons",
+        "",
+        _METHOD,
+        "",
+        *_tabulate_findings(outcome.judgements),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_setting(outcome: Outcome) -> str:
+    study = outcome.studies[None]
+    problem, clock = study.manifest.problem, study.manifest.config["clock"]
+    coding = (
+        "Summed codes are drawn from their exact distribution (gram shortcut). "
+        if clock.get("coding") == "gram-shortcut"
+        else ""
+    )
+    seeds = len(study.manifest.seeds)
+    return (
+        f"{problem.name}: {problem.rows:,} training and {problem.test_rows:,} test rows of "
+        f"{problem.features:,} features, {problem.clients} clients, "
+        f"{seeds} seeds (fleet, code, noise, batches, delays), "
+        f"{clock.get('horizon-s', 0):,.0f} virtual seconds of training. {coding}"
+        f"Every method's learning rate is chosen from the same list by training loss; "
+        f"the model is the {_learned(study.runs[0].learned)}."
+    )
+
+
+def _learned(which: str) -> str:
+    return "last iterate" if which == "last" else "average of the iterates"
+
+
+def _describe_time(timing: Mapping[str, Any]) -> str:
+    return (
+        f"It took {timing['cpu_s'] / 60:.1f} CPU-minutes, {timing['wall_s'] / 60:.1f} minutes of "
+        f"wall time with {timing['jobs']} processes."
+    )
+
+
+def _caption(seeds: int) -> str:
+    band = "5% to 95%" if seeds >= 10 else "smallest to largest"
+    return f"Medians and bands ({band}) over {seeds} seeds."
+
+
+def _tabulate_claims(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[str]:
+    clocks = list(judgements)
+    heads = [CLOCK_WORDS[clock] for clock in clocks] if len(clocks) > 1 else ["verdict"]
+    rows = [
+        [group[0].claim.sentence, *(_emphasise(one.verdict) for one in group)]
+        for group in zip(*judgements.values(), strict=True)
+    ]
+    return _table(["claim", *heads], rows)
+
+
+def _emphasise(verdict: str) -> str:
+    head, only, rest = verdict.partition(" where ")
+    return f"**{head}**{only}{rest}"
+
+
+def _explain(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[str]:
+    """Why, below the table, for whatever does not hold on the first clock."""
+    first = next(iter(judgements.values()))
+    failed = [one for one in first if one.failed and one.claim.because]
+    if not failed:
+        return []
+    notes = [f"- *{one.claim.sentence}* {one.claim.because}" for one in failed]
+    return ["What does not hold, and why:", "", *notes, ""]
+
+
+def _tabulate_numbers(outcome: Outcome) -> list[str]:
+    curves = outcome.experiment.figure.kind == "curves"
+    targets = outcome.experiment.figure.targets
+    optimum = outcome.studies[None].manifest.problem
+    rows = []
+    for bits, labels in outcome.numbers.items():
+        for numbers in labels:
+            row = [numbers.label] if curves else [_level(bits), numbers.label]
+            rows.append(row + _cells(numbers, targets, curves=curves))
+    heads = ["method", "rate", "final accuracy"]
+    if curves:
+        heads += ["final loss", "s per round", *(f"s to {target:g}" for target in targets), "setup"]
+    else:
+        heads = ["budget", *heads, "printed bits", "sigma", "diverged"]
+    table = _table(heads, rows)
+    if optimum.optimum_accuracy is not None and optimum.optimum_loss is not None:
+        best = f"accuracy {optimum.optimum_accuracy:.4f} and loss {optimum.optimum_loss:.4f}"
+        table += ["", f"The least-squares optimum has {best}."]
+    return table
+
+
+def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> list[str]:
+    rate = "-" if numbers.rate is None else f"{numbers.rate:g}"
+    shared = [rate, _spread(numbers.accuracy)]
+    if curves:
+        return [
+            *shared,
+            format_loss(numbers.loss.median if numbers.loss else None),
+            f"{numbers.round_s:.2f}",
+            *(format_seconds(numbers.seconds[target].median) for target in targets),
+            format_seconds(numbers.setup_s) if numbers.setup_s else "none",
+        ]
+    return [
+        *shared,
+        "-" if numbers.mi_bits is None else f"{numbers.mi_bits:.3g}",
+        "-" if numbers.sigma is None else f"{numbers.sigma:.3g}",
+        f"{numbers.diverged} of {numbers.runs}",
+    ]
+
+
+def _tabulate_findings(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[str]:
+    rows = []
+    for clock, group in judgements.items():
+        for judgement in group:
+            for finding in judgement.findings:
+                where = finding.where if len(judgements) == 1 else f"{finding.where} ({clock})"
+                rows.append([judgement.claim.key, finding.what, where, *_result(finding)])
+    return _table(["claim", "comparison", "where", "claimed", "effect", "p", "verdict"], rows)
+
+
+def _result(finding: Finding) -> list[str]:
+    claimed, effect = _EXPECTED[finding.expected], finding.effect
+    if effect is None:
+        return [claimed, "neither gets there", "-", "-"]
+    middle, low, high = (
+        format_ratio(_exp(value)) if finding.unit == "seconds" else _format_change(value)
+        for value in (effect.median, effect.low, effect.high)
+    )
+    return [claimed, f"{middle} [{low}, {high}]", f"{effect.p_value:.3f}", finding.verdict]
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < math.inf else math.inf
+
+
+def _format_change(value: float) -> str:
+    return f"{value:+.4f}" if math.isfinite(value) else "any"
+
+
+def _spread(spread: Spread) -> str:
+    middle, low, high = (format_score(v) for v in (spread.median, spread.low, spread.high))
+    return f"{middle} ({low} to {high})"
+
+
+def _level(bits: float | None) -> str:
+    return "no noise" if bits is None else f"{bits:g} bits"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(heads) + " |",
+        "| " + " | ".join("---" for _ in heads) + " |",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]

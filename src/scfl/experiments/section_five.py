@@ -1,0 +1,264 @@
+"""The sentences of the paper's section V, and two of ours, as comparisons of recorded runs.
+
+Sentences are the paper's or close to it. ``because`` says what theory and other measurements make
+of a claim that fails (docs/experiments.md has the details); it is shown only where one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from scfl.experiments.claims import Claim, Comparison, Series
+from scfl.study.records import Run, Study
+from scfl.study.summary import Clock, Target, time_to_target
+
+_FLOOR = (
+    "The code is drawn once, so its error is the same in every round and does not average out: "
+    "SCFL converges to a neighbourhood of the optimum of size d/c, and half of every step is it."
+)
+_INDEFINITE = (
+    "With the make-up term the curvature that SCFL descends, X'X + X~'X~/c - n sigma^2 I, is "
+    "indefinite under much noise: the method then has no limit, and only a small learning rate, "
+    "that is stopping early, keeps its model."
+)
+
+
+def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> list[Claim]:
+    """What section V says of Fig. 1, on one of the two clocks."""
+    by_method = _group(study)
+    drops = _by_drop(study)
+
+    def times(label: str, target: float) -> Series:
+        return {run.seed: seconds_to(run, target, clock) for run in study.of(label)}
+
+    def sooner(first: str, second: str, what: str = "") -> list[Comparison]:
+        return [
+            Comparison(
+                what=what or f"{first} before {second}",
+                where=f"to {target:g}",
+                unit="seconds",
+                expected="less",
+                first=times(first, target),
+                second=times(second, target),
+            )
+            for target in targets
+        ]
+
+    scfl, coded = by_method.get("scfl", ()), by_method.get("codedfedl", ())
+    dp_cfl, plain = by_method.get("dp-cfl", ()), drops.get(0.0)
+    levels = list(pairwise(sorted(drops)))
+    return _with_comparisons(
+        Claim(
+            "cfl-fb-slow",
+            "CFL-FB has a high training latency: mini-batches converge sooner.",
+            _all(sooner, [*scfl, *coded], by_method.get("cfl-fb", ())),
+        ),
+        Claim(
+            "fedavg-slow",
+            "FL-PMA(0) converges slower than SCFL, CodedFedL and DP-CFL, due to stragglers.",
+            _all(sooner, [*scfl, *coded, *dp_cfl], [plain] if plain else []),
+            "With allocated batches there are few stragglers left to wait for: a round of FedAvg "
+            "is about as long as the deadline, and it misses nobody.",
+        ),
+        Claim(
+            "dropping-is-faster",
+            "FL-PMA converges faster the more stragglers it drops.",
+            tuple(
+                comparison
+                for less, more in levels
+                for comparison in sooner(drops[more], drops[less])
+            ),
+            "Its rounds are shorter, but the classes of whoever is dropped are missing from most "
+            "steps, so it takes more of them, or never gets there.",
+        ),
+        Claim(
+            "dropping-ends-lower",
+            "The more FL-PMA drops, the worse the model it ends with on non-IID data.",
+            tuple(
+                _compare_finals(study, drops[more], drops[less], "less") for less, more in levels
+            ),
+        ),
+        Claim(
+            "dp-cfl-slow",
+            "DP-CFL prolongs training compared with SCFL: it leaves the clients' computing unused.",
+            _all(sooner, scfl, dp_cfl),
+            "The server is ten times as fast as the fastest client and waits for no link: with "
+            "small batches it takes many steps in the time of one round of SCFL.",
+        ),
+        Claim(
+            "codedfedl-comparable",
+            "CodedFedL converges about as fast as SCFL.",
+            tuple(
+                Comparison(
+                    what=f"{first} and {second}",
+                    where=f"to {target:g}",
+                    unit="seconds",
+                    expected="same",
+                    first=times(first, target),
+                    second=times(second, target),
+                )
+                for first in coded
+                for second in scfl
+                for target in targets
+            ),
+            _FLOOR,
+        ),
+        Claim(
+            "coding-helps",
+            "Ours: coded data makes the same rounds (FL-IPW's) converge sooner or end better.",
+            (
+                *_all(sooner, scfl, by_method.get("fl-ipw", ())),
+                *(
+                    _compare_finals(study, first, second, "more")
+                    for first in scfl
+                    for second in by_method.get("fl-ipw", ())
+                ),
+            ),
+            _FLOOR,
+        ),
+        Claim(
+            "rounds-beat-one-shot",
+            "Ours: SCFL is there before one upload of exact sums of products would have been.",
+            tuple(
+                Comparison(
+                    what=f"{first} before {second}",
+                    where=f"to {target:g}",
+                    unit="seconds",
+                    expected="less",
+                    first=times(first, target),
+                    second=times(second, target),
+                )
+                for first in scfl
+                for second in by_method.get("one-shot", ())
+                for target in targets
+            ),
+        ),
+    )
+
+
+def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
+    """What section V says of Fig. 2: studies by budget, from no noise to the smallest."""
+    ordered = list(levels.items())
+    everything = levels[None]
+    by_method = _group(everything)
+    noisy = [label for label in everything.labels if all(study.of(label) for _, study in ordered)]
+    plain = by_method.get("fl-ipw", ())
+
+    def against(first: str, second: str, *, fixed: bool = False) -> list[Comparison]:
+        """Level by level; a ``fixed`` second is the same at all levels, as it codes nothing."""
+        return [
+            Comparison(
+                what=f"{first} above {second}",
+                where=_place(bits),
+                unit="accuracy",
+                expected="more",
+                first=_finals(study, first),
+                second=_finals(everything if fixed else study, second),
+            )
+            for bits, study in ordered
+        ]
+
+    rivals = [*by_method.get("codedfedl", ()), *by_method.get("dp-cfl", ())]
+    return _with_comparisons(
+        Claim(
+            "accuracy-falls",
+            "A smaller privacy budget degrades the model.",
+            tuple(
+                Comparison(
+                    what=label,
+                    where=f"from {_level(before)} to {_level(after)}",
+                    unit="accuracy",
+                    expected="less",
+                    first=_finals(study, label),
+                    second=_finals(previous, label),
+                )
+                for label in noisy
+                for (before, previous), (after, study) in pairwise(ordered)
+            ),
+        ),
+        Claim(
+            "scfl-best",
+            "SCFL has a better privacy-performance tradeoff than CodedFedL and DP-CFL, "
+            "at every budget.",
+            _all(against, by_method.get("scfl", ()), rivals),
+            f"{_FLOOR} {_INDEFINITE}",
+        ),
+        Claim(
+            "coding-pays",
+            "Ours: at some budget coded data is worth its release: SCFL ends above FL-IPW, "
+            "which releases none.",
+            tuple(
+                comparison
+                for first in by_method.get("scfl", ())
+                for second in plain
+                for comparison in against(first, second, fixed=True)
+            ),
+            f"{_FLOOR} {_INDEFINITE}",
+        ),
+    )
+
+
+def final_accuracy(run: Run) -> float:
+    """The accuracy that a run ends with; one that diverged is left with its first guess."""
+    return float(run.trace.accuracy[0]) if run.diverged or run.accuracy is None else run.accuracy
+
+
+def seconds_to(run: Run, target: float, clock: Clock) -> float:
+    """When a run first has the target accuracy. One upload that is the whole training counts."""
+    if run.method == "one-shot":
+        clock = "counted"
+    return time_to_target(run, Target("accuracy", target, ""), clock)
+
+
+def _finals(study: Study, label: str) -> Series:
+    return {run.seed: final_accuracy(run) for run in study.of(label)}
+
+
+def _compare_finals(study: Study, first: str, second: str, expected: str) -> Comparison:
+    return Comparison(
+        what=f"{first} {'above' if expected == 'more' else 'below'} {second}",
+        where="at the end",
+        unit="accuracy",
+        expected="more" if expected == "more" else "less",
+        first=_finals(study, first),
+        second=_finals(study, second),
+    )
+
+
+def _group(study: Study) -> dict[str, list[str]]:
+    """The labels of each method, in the order configured."""
+    groups: dict[str, list[str]] = {}
+    for label, method in study.methods.items():
+        groups.setdefault(method, []).append(label)
+    return groups
+
+
+def _by_drop(study: Study) -> dict[float, str]:
+    """FedAvg and FL-PMA by how much they drop."""
+    found = {}
+    for label, method in study.methods.items():
+        if method in ("fedavg", "fl-pma"):
+            drop = study.of(label)[0].parameters.get("drop_fraction", 0.0)
+            found[float(drop)] = label
+    return found
+
+
+def _all(
+    compare: Callable[[str, str], list[Comparison]], first: Iterable[str], second: Iterable[str]
+) -> tuple[Comparison, ...]:
+    others = list(second)
+    return tuple(found for one in first for other in others for found in compare(one, other))
+
+
+def _with_comparisons(*claims: Claim) -> list[Claim]:
+    """The claims that the study has the methods for."""
+    return [claim for claim in claims if claim.comparisons]
+
+
+def _level(bits: float | None) -> str:
+    return "no noise" if bits is None else f"{bits:g} bits"
+
+
+def _place(bits: float | None) -> str:
+    return "without noise" if bits is None else f"at eps {bits:g}"
