@@ -11,7 +11,9 @@ from scfl import cli
 from scfl.errors import ConfigError, ParameterError
 from scfl.experiments.catalogue import list_experiments, load_experiment, read_experiment
 from scfl.experiments.outcome import collect_outcome, compare_with_expected, expect
+from scfl.experiments.page import write_overview
 from scfl.experiments.run import Finished, run_experiment
+from scfl.experiments.sentences import SENTENCES
 from scfl.study.summary import Spread
 
 CURVES = """
@@ -257,3 +259,41 @@ def test_the_command_lists_and_refuses(
     assert call(monkeypatch, "figure", "none.toml") == 2
     assert "none.toml: cannot be read" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_overview_names_claims_by_experiments_and_both_clocks() -> None:
+    experiment = read_experiment(
+        CURVES,
+        name="small",
+        expected={
+            "verdicts": {
+                "fedavg-slow / apart": "reproduced only where a before b to 0.9",
+                "fedavg-slow / counted": "not reproduced",
+                "dropping-ends-lower / apart": "reproduced",
+                "dropping-ends-lower / counted": "reproduced",
+            }
+        },
+    )
+    lines = write_overview([experiment, read_experiment(CURVES, name="untold")]).splitlines()
+    assert lines[0] == "| claim | `small` |"
+    found = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines[2:]}
+    assert found[f"| {SENTENCES['fedavg-slow']}"] == "partly (counted: not reproduced) |"
+    assert found[f"| {SENTENCES['dropping-ends-lower']}"] == "reproduced |"
+    assert found[f"| {SENTENCES['scfl-best']}"] == " |"
+
+
+def test_the_documentation_shows_what_is_expected() -> None:
+    """Tables in the docs are generated; this is how they are kept from going stale."""
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "experiments.md").read_text("utf-8")
+    shipped = [load_experiment(name) for name in list_experiments()]
+    told = [each for each in shipped if each.expected is not None]
+    shown = text.partition("<!-- overview -->\n")[2].partition("<!-- /overview -->")[0]
+    assert shown == write_overview(shipped)
+    for experiment in told:
+        assert f"(experiments/{experiment.name}.md)" in text
+        page = (docs / "experiments" / f"{experiment.name}.md").read_text("utf-8")
+        assert experiment.expected is not None
+        for verdict in experiment.expected["verdicts"].values():
+            head, only, rest = verdict.partition(" where ")
+            assert f"**{head}**{only}{rest}" in page

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scfl.experiments.catalogue import Experiment
 from scfl.experiments.claims import Finding, Judgement
 from scfl.experiments.outcome import LabelNumbers, Outcome
+from scfl.experiments.sentences import SENTENCES
 from scfl.report.experiment_figures import CLOCK_WORDS
 from scfl.study.summary import Clock, Spread
 from scfl.study.wording import format_loss, format_ratio, format_score, format_seconds
@@ -56,6 +58,30 @@ def write_page(
         *_tabulate_findings(outcome.judgements),
     ]
     return "\n".join(lines) + "\n"
+
+
+def write_overview(experiments: Sequence[Experiment]) -> str:
+    """One table of all verdicts: claims by experiments, as expected of them.
+
+    Verdicts are those with the setup left out, and with it counted where that is another.
+    """
+    told = [each for each in experiments if each.expected is not None]
+    verdicts = [each.expected["verdicts"] for each in told if each.expected is not None]
+    rows = [
+        [sentence, *(_shorten(known, key) for known in verdicts)]
+        for key, sentence in SENTENCES.items()
+    ]
+    return "\n".join(_table(["claim", *(f"`{each.name}`" for each in told)], rows)) + "\n"
+
+
+def _shorten(verdicts: Mapping[str, str], key: str) -> str:
+    """The verdict without the places where it holds; the experiment's page has those."""
+    clocks: tuple[Clock, Clock] = ("apart", "counted")
+    found = [verdicts.get(f"{key} / {clock}") for clock in clocks]
+    heads = ["partly" if " only " in one else one for one in found if one]
+    if not heads:
+        return ""
+    return heads[0] if len(set(heads)) == 1 else f"{heads[0]} (counted: {heads[1]})"
 
 
 def _describe_setting(outcome: Outcome) -> str:

@@ -1,8 +1,4 @@
-"""The sentences of the paper's section V, and two of ours, as comparisons of recorded runs.
-
-Sentences are the paper's or close to it. ``because`` says what theory and other measurements make
-of a claim that fails (docs/experiments.md has the details); it is shown only where one does.
-"""
+"""What the sentences of the paper's section V, and two of ours, compare in recorded runs."""
 
 from __future__ import annotations
 
@@ -10,18 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from scfl.experiments.claims import Claim, Comparison, Series
+from scfl.experiments.sentences import REASONS, SENTENCES
 from scfl.study.records import Run, Study
 from scfl.study.summary import Clock, Target, time_to_target
-
-_FLOOR = (
-    "The code is drawn once, so its error is the same in every round and does not average out: "
-    "SCFL converges to a neighbourhood of the optimum of size d/c, and half of every step is it."
-)
-_INDEFINITE = (
-    "With the make-up term the curvature that SCFL descends, X'X + X~'X~/c - n sigma^2 I, is "
-    "indefinite under much noise: the method then has no limit, and only a small learning rate, "
-    "that is stopping early, keeps its model."
-)
 
 
 def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> list[Claim]:
@@ -49,46 +36,34 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
     dp_cfl, plain = by_method.get("dp-cfl", ()), drops.get(0.0)
     levels = list(pairwise(sorted(drops)))
     return _with_comparisons(
-        Claim(
+        _claim(
             "cfl-fb-slow",
-            "CFL-FB has a high training latency: mini-batches converge sooner.",
             _all(sooner, [*scfl, *coded], by_method.get("cfl-fb", ())),
         ),
-        Claim(
+        _claim(
             "fedavg-slow",
-            "FL-PMA(0) converges slower than SCFL, CodedFedL and DP-CFL, due to stragglers.",
             _all(sooner, [*scfl, *coded, *dp_cfl], [plain] if plain else []),
-            "With allocated batches there are few stragglers left to wait for: a round of FedAvg "
-            "is about as long as the deadline, and it misses nobody.",
         ),
-        Claim(
+        _claim(
             "dropping-is-faster",
-            "FL-PMA converges faster the more stragglers it drops.",
             tuple(
                 comparison
                 for less, more in levels
                 for comparison in sooner(drops[more], drops[less])
             ),
-            "Its rounds are shorter, but the classes of whoever is dropped are missing from most "
-            "steps, so it takes more of them, or never gets there.",
         ),
-        Claim(
+        _claim(
             "dropping-ends-lower",
-            "The more FL-PMA drops, the worse the model it ends with on non-IID data.",
             tuple(
                 _compare_finals(study, drops[more], drops[less], "less") for less, more in levels
             ),
         ),
-        Claim(
+        _claim(
             "dp-cfl-slow",
-            "DP-CFL prolongs training compared with SCFL: it leaves the clients' computing unused.",
             _all(sooner, scfl, dp_cfl),
-            "The server is ten times as fast as the fastest client and waits for no link: with "
-            "small batches it takes many steps in the time of one round of SCFL.",
         ),
-        Claim(
+        _claim(
             "codedfedl-comparable",
-            "CodedFedL converges about as fast as SCFL.",
             tuple(
                 Comparison(
                     what=f"{first} and {second}",
@@ -102,11 +77,9 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
                 for second in scfl
                 for target in targets
             ),
-            _FLOOR,
         ),
-        Claim(
+        _claim(
             "coding-helps",
-            "Ours: coded data makes the same rounds (FL-IPW's) converge sooner or end better.",
             (
                 *_all(sooner, scfl, by_method.get("fl-ipw", ())),
                 *(
@@ -115,11 +88,9 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
                     for second in by_method.get("fl-ipw", ())
                 ),
             ),
-            _FLOOR,
         ),
-        Claim(
+        _claim(
             "rounds-beat-one-shot",
-            "Ours: SCFL is there before one upload of exact sums of products would have been.",
             tuple(
                 Comparison(
                     what=f"{first} before {second}",
@@ -161,9 +132,8 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
 
     rivals = [*by_method.get("codedfedl", ()), *by_method.get("dp-cfl", ())]
     return _with_comparisons(
-        Claim(
+        _claim(
             "accuracy-falls",
-            "A smaller privacy budget degrades the model.",
             tuple(
                 Comparison(
                     what=label,
@@ -177,24 +147,18 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
                 for (before, previous), (after, study) in pairwise(ordered)
             ),
         ),
-        Claim(
+        _claim(
             "scfl-best",
-            "SCFL has a better privacy-performance tradeoff than CodedFedL and DP-CFL, "
-            "at every budget.",
             _all(against, by_method.get("scfl", ()), rivals),
-            f"{_FLOOR} {_INDEFINITE}",
         ),
-        Claim(
+        _claim(
             "coding-pays",
-            "Ours: at some budget coded data is worth its release: SCFL ends above FL-IPW, "
-            "which releases none.",
             tuple(
                 comparison
                 for first in by_method.get("scfl", ())
                 for second in plain
                 for comparison in against(first, second, fixed=True)
             ),
-            f"{_FLOOR} {_INDEFINITE}",
         ),
     )
 
@@ -249,6 +213,10 @@ def _all(
 ) -> tuple[Comparison, ...]:
     others = list(second)
     return tuple(found for one in first for other in others for found in compare(one, other))
+
+
+def _claim(key: str, comparisons: tuple[Comparison, ...]) -> Claim:
+    return Claim(key, SENTENCES[key], comparisons, REASONS.get(key, ""))
 
 
 def _with_comparisons(*claims: Claim) -> list[Claim]:
