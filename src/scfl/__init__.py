@@ -18,16 +18,21 @@ from scfl.data.features import RandomFourier
 from scfl.data.partition import Iid, LabelSorted
 from scfl.data.problem import Problem, make_problem
 from scfl.errors import ScflError
+from scfl.methods.adaptive_scfl import AdaptiveSCFL
 from scfl.methods.batches import Batches
 from scfl.methods.cfl_fb import CFLFB
 from scfl.methods.codedfedl import CodedFedL
+from scfl.methods.curvature import Curvature
+from scfl.methods.doubly_robust import DoublyRobust
 from scfl.methods.dp_cfl import DPCFL
 from scfl.methods.fl_ipw import FLIPW
 from scfl.methods.fl_pma import FLPMA, FedAvg
 from scfl.methods.one_shot import OneShot
 from scfl.methods.registry import find_method, known_methods, register
+from scfl.methods.resilient import Resilient
 from scfl.methods.scfl import SCFL
 from scfl.methods.schedule import StepDecay, TheoremOne
+from scfl.methods.stand_in import StandIn
 from scfl.runtime.result import Result
 from scfl.runtime.simulator import simulate
 
@@ -39,11 +44,14 @@ __all__ = [
     "FLIPW",
     "FLPMA",
     "SCFL",
+    "AdaptiveSCFL",
     "Always",
     "Batches",
     "CodedFedL",
+    "Curvature",
     "Departures",
     "Diurnal",
+    "DoublyRobust",
     "FedAvg",
     "Fleet",
     "Iid",
@@ -55,10 +63,12 @@ __all__ = [
     "Outages",
     "Problem",
     "RandomFourier",
+    "Resilient",
     "Result",
     "ScflError",
     "Shape",
     "ShiftedExponential",
+    "StandIn",
     "StepDecay",
     "TheoremOne",
     "Trace",

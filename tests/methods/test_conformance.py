@@ -85,6 +85,57 @@ SETTINGS: dict[str, tuple[Method, dict[str, bool]]] = {
         scfl.FLIPW(learning_rate=0.3, batches=scfl.Batches(2, redundancy=0.2)),
         {"unbiased": True},
     ),
+    "fl-ipw, momentum": (
+        scfl.FLIPW(learning_rate=0.1, momentum=0.8, batches=scfl.Batches(2)),
+        {"unbiased": True},
+    ),
+    "scfl, safe make-up": (
+        scfl.SCFL(learning_rate=0.2, coded_rows=12, noise=1.0, make_up="safe"),
+        {},
+    ),
+    "curvature": (
+        scfl.Curvature(coded_rows=60, batches=scfl.Batches(3)),
+        {"unbiased": True},
+    ),
+    "curvature, summed, noise": (
+        scfl.Curvature(coded_rows=60, noise=0.3, layout="summed", batches=scfl.Batches(2)),
+        {"unbiased": True},
+    ),
+    "stand-in": (
+        scfl.StandIn(learning_rate=0.3, coded_rows=40, batches=scfl.Batches(3)),
+        {"unbiased": True},
+    ),
+    "stand-in, noise": (
+        scfl.StandIn(learning_rate=0.2, coded_rows=40, noise=scfl.Noise(0.5, labels=True)),
+        {"unbiased": True},
+    ),
+    "doubly-robust": (
+        scfl.DoublyRobust(learning_rate=0.3, coded_rows=40, batches=scfl.Batches(3)),
+        {"unbiased": True},
+    ),
+    "doubly-robust, bernoulli, noise": (
+        scfl.DoublyRobust(
+            learning_rate=0.2,
+            coded_rows=40,
+            server_rows=20,
+            noise=0.5,
+            batches=scfl.Batches(2, rule="bernoulli"),
+        ),
+        {"unbiased": True},
+    ),
+    "adaptive-scfl": (
+        scfl.AdaptiveSCFL(learning_rate=0.3, coded_rows=40, batches=scfl.Batches(3)),
+        {"unbiased": True},
+    ),
+    "adaptive-scfl, stacked, noise": (
+        scfl.AdaptiveSCFL(learning_rate=0.2, coded_rows=40, noise=1.0, layout="stacked"),
+        {"unbiased": True},
+    ),
+    "resilient": (scfl.Resilient(coded_rows=400, batches=scfl.Batches(1)), {"exact": True}),
+    "resilient, noise": (
+        scfl.Resilient(coded_rows=60, noise=0.3, rows_by="size", batches=scfl.Batches(2)),
+        {},
+    ),
     "one-shot": (scfl.OneShot(), {"unbiased": True, "exact": True}),
 }
 

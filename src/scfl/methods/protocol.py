@@ -91,7 +91,8 @@ class Plan:
 
     ``server_setup_macs`` is what the server computes once, when the coded data is there, and
     ``step_macs`` what each step costs it when a round has closed, beside the gradient of the coded
-    rows; a method that is done after so many ``rounds`` says so.
+    rows; a method that is done after so many ``rounds`` says so. ``individual`` asks the driver to
+    show ``combine`` each client's gradient by itself, which rules secure aggregation out.
     """
 
     shape: Shape
@@ -103,6 +104,7 @@ class Plan:
     server_setup_macs: float = 0.0
     step_macs: float = 0.0
     rounds: int | None = None
+    individual: bool = False
     learned: Literal["average", "last"] = "average"
 
     @property
@@ -118,12 +120,14 @@ class Arrivals:
     """Who was here when the round closed, among those who were asked.
 
     ``silent`` counts for each client the rounds in a row, this one included, that it was asked in
-    and did not answer in time. Without it, this round counts alone.
+    and did not answer in time. Without it, this round counts alone. ``gradients`` is clients by d
+    by o, zeros for the absent, where the plan asks for ``individual`` gradients.
     """
 
     round: int
     arrived: NDArray[np.bool_]
     silent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    gradients: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if len(self.silent) != len(self.arrived):
@@ -136,16 +140,25 @@ class Arrivals:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """The weights of a round. ``clients`` has one for everybody; the driver drops the absent."""
+    """The weights of a round. ``clients`` has one for everybody; the driver drops the absent.
+
+    A method that learns from who arrived says what the state is to remember before the step, and
+    one whose step costs more in some rounds than in others how many ``macs`` this one takes.
+    """
 
     clients: Floats
     coded: Floats = field(default_factory=lambda: np.zeros(0))
     shrink: float = 0.0
+    memory: Any = None
+    macs: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where training stands: the last model, the average of the models, and what a method keeps."""
+    """Where training stands: the last model, the average of the models, and what a method keeps.
+
+    ``memory`` is None, a number, an array, or a dict of these, so that a checkpoint can hold it.
+    """
 
     model: NDArray[Any]
     average: NDArray[Any]

@@ -7,17 +7,37 @@ from collections.abc import Mapping
 from scfl.core.parameter import suggest
 from scfl.errors import ParameterError
 from scfl.errors import Problem as Issue
+from scfl.methods.adaptive_scfl import AdaptiveSCFL
 from scfl.methods.cfl_fb import CFLFB
 from scfl.methods.codedfedl import CodedFedL
+from scfl.methods.curvature import Curvature
+from scfl.methods.doubly_robust import DoublyRobust
 from scfl.methods.dp_cfl import DPCFL
 from scfl.methods.fl_ipw import FLIPW
 from scfl.methods.fl_pma import FLPMA, FedAvg
 from scfl.methods.one_shot import OneShot
 from scfl.methods.protocol import Method
+from scfl.methods.resilient import Resilient
 from scfl.methods.scfl import SCFL
+from scfl.methods.stand_in import StandIn
 
 _METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (SCFL, FedAvg, FLPMA, CFLFB, CodedFedL, DPCFL, FLIPW, OneShot)
+    kind.name: kind
+    for kind in (
+        SCFL,
+        FedAvg,
+        FLPMA,
+        CFLFB,
+        CodedFedL,
+        DPCFL,
+        FLIPW,
+        OneShot,
+        Curvature,
+        AdaptiveSCFL,
+        DoublyRobust,
+        StandIn,
+        Resilient,
+    )
 }
 
 

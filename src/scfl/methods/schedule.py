@@ -72,3 +72,10 @@ def descend(state: State, direction: NDArray[Any], rate: LearningRate, *, rows: 
     count = state.round + 1
     average = state.average + (model - state.average) / count
     return replace(state, model=model, average=average, round=count)
+
+
+def average_later(state: State, model: NDArray[Any]) -> State:
+    """Move to ``model`` and average the models with weights 1, 2, 3, ...: later ones know more."""
+    count = state.round + 1
+    average = state.average + (model - state.average) * model.dtype.type(2 / (count + 1))
+    return replace(state, model=model, average=average, round=count)

@@ -50,6 +50,11 @@ def _unless(kinds: type | tuple[type, ...], check: Check) -> Check:
     return checked
 
 
+def _make_up(require: Requirements, name: str, value: Any) -> None:
+    sound = isinstance(value, bool) or value == "safe"
+    require.that(sound, name, f"{value!r} is not allowed; give true, false or 'safe'")
+
+
 def _rows_by(require: Requirements, name: str, value: Any) -> None:
     if not isinstance(value, tuple):
         require.choice(name, value, ("equal", "size"))
@@ -74,8 +79,9 @@ VOCABULARY: dict[str, Check] = {
     "noise": _unless(Noise, _number(at_least=0)),
     "layout": _choice("summed", "stacked"),
     "rows_by": _rows_by,
-    "make_up": _flag,
+    "make_up": _make_up,
     "exclude_unreachable": _flag,
+    "momentum": _number(at_least=0, below=1),
     "drop_fraction": _number(at_least=0, below=1),
     "learned": _choice("average", "last"),
 }

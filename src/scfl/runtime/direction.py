@@ -37,19 +37,20 @@ def compute_direction(
     subset: int,
     round_number: int,
     seed: int,
+    gradients: Matrix | None = None,
 ) -> Matrix:
-    """Weigh the rows of those who arrived and of the coded data, and add them up."""
+    """Weigh the rows of those who arrived and of the coded data, and add them up.
+
+    Clients' ``gradients`` that are known one by one already are not computed again.
+    """
     into = np.zeros(model.shape[::-1], dtype=model.dtype)
     if arrived.any():
-        scales = row_scales(
-            store,
-            plan.sampling,
-            plan.loads,
-            subset,
-            partial(stream, seed, Purpose.CLIENT_BATCHES, 1, round_number),
-        )
         weights = np.where(arrived, combination.clients, 0.0)
-        _accumulate(store, subset, scales, weights, model=model, into=into)
+        if gradients is not None:
+            into += np.tensordot(weights.astype(model.dtype), gradients, axes=1).T
+        else:
+            scales = _client_scales(plan, store, subset, round_number, seed)
+            _accumulate(store, subset, scales, weights, model=model, into=into)
     if held is not None and plan.code is not None and combination.coded.any():
         part, scales = _draw_coded_rows(plan, held, subset, round_number, seed)
         weights = combination.coded / held.store.lengths[part]
@@ -108,6 +109,42 @@ def _draw_coded_rows(
         partial(stream, seed, Purpose.SERVER_BATCHES, round_number),
     )
     return part, scales
+
+
+def compute_gradients(
+    plan: Plan,
+    model: Matrix,
+    *,
+    store: RowStore,
+    arrived: NDArray[np.bool_],
+    subset: int,
+    round_number: int,
+    seed: int,
+) -> Matrix:
+    """Each arrived client's gradient by itself: clients by d by o, zeros for the others."""
+    scales = _client_scales(plan, store, subset, round_number, seed).astype(model.dtype)
+    gradients = np.zeros((len(arrived), *model.shape), dtype=model.dtype)
+    begin = store.starts[subset]
+    for client in np.flatnonzero(arrived).tolist():
+        first = begin + int(store.lengths[subset, :client].sum())
+        rows = slice(first, first + int(store.lengths[subset, client]))
+        weights = scales[rows.start - begin : rows.stop - begin]
+        gradients[client] = compute_gradient(
+            store.features[rows], store.targets[rows], model, weights
+        )
+    return gradients
+
+
+def _client_scales(
+    plan: Plan, store: RowStore, subset: int, round_number: int, seed: int
+) -> Floats:
+    return row_scales(
+        store,
+        plan.sampling,
+        plan.loads,
+        subset,
+        partial(stream, seed, Purpose.CLIENT_BATCHES, 1, round_number),
+    )
 
 
 def _accumulate(

@@ -8,9 +8,10 @@ driver calls the same three.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from scfl.methods.protocol import (
     State,
     Wait,
 )
-from scfl.runtime.direction import compute_direction
+from scfl.runtime.direction import compute_direction, compute_gradients
 from scfl.runtime.encoding import Coding, collect_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED, Ledger, Result
@@ -154,6 +155,16 @@ class PlayedRound:
     state: State
 
 
+class _Batch(TypedDict):
+    """Which rows a round takes, and of whom."""
+
+    store: RowStore
+    arrived: Mask
+    subset: int
+    round_number: int
+    seed: int
+
+
 def play_rounds(
     method: Method,
     plan: Plan,
@@ -176,23 +187,28 @@ def play_rounds(
         arrived, lasts = close_round(plan.wait, delays, asked, server_s)
         if isinstance(plan.wait, (All, Fastest)) and not arrived.any():
             lasts = max(lasts, _idle_seconds(presence, stays, asked, clock))
-        lasts += step_s
-        if clock + lasts > budget_s * (1 + _ROUNDING) or np.isinf(lasts):
+        if np.isinf(lasts):
+            return
+        batch: _Batch = {
+            "store": store,
+            "arrived": arrived,
+            "subset": subset,
+            "round_number": number,
+            "seed": seed,
+        }
+        arrivals = arrivals.following(arrived, asked)
+        if plan.individual:
+            arrivals = replace(arrivals, gradients=compute_gradients(plan, state.model, **batch))
+        combination = method.combine(plan, arrivals, state)
+        lasts += step_s + combination.macs / fleet.server_macs_per_s
+        if clock + lasts > budget_s * (1 + _ROUNDING):
             return
         clock += lasts
-        arrivals = arrivals.following(arrived, asked)
-        combination = method.combine(plan, arrivals, state)
         direction = compute_direction(
-            plan,
-            combination,
-            state.model,
-            store=store,
-            held=held,
-            arrived=arrived,
-            subset=subset,
-            round_number=number,
-            seed=seed,
+            plan, combination, state.model, held=held, gradients=arrivals.gradients, **batch
         )
+        if combination.memory is not None:
+            state = replace(state, memory=combination.memory)
         state = method.step(plan, state, direction, held)
         yield PlayedRound(arrived, delays, combination, clock, state)
 

@@ -32,6 +32,12 @@ METHODS: dict[str, Method] = {
     "dp-cfl": scfl.DPCFL(coded_rows=40),
     "fl-ipw": scfl.FLIPW(batches=BATCHES, redundancy=0.5),
     "one-shot": scfl.OneShot(),
+    "curvature": scfl.Curvature(batches=BATCHES, redundancy=0.5, coded_rows=40),
+    "resilient": scfl.Resilient(batches=BATCHES, redundancy=0.5, coded_rows=40, noise=0.1),
+    "stand-in": scfl.StandIn(batches=BATCHES, redundancy=0.5, coded_rows=40),
+    "doubly-robust": scfl.DoublyRobust(batches=BATCHES, redundancy=0.5, coded_rows=40),
+    "adaptive-scfl": scfl.AdaptiveSCFL(batches=BATCHES, redundancy=0.5, coded_rows=40),
+    "momentum": scfl.FLIPW(batches=BATCHES, redundancy=0.5, momentum=0.5, learning_rate=0.5),
 }
 
 

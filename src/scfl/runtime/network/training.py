@@ -7,6 +7,7 @@ model comes out (to rounding: here each client sums its own rows first).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -103,6 +104,7 @@ class Training:
     patience_s: float
     learn: bool = True
     sizes: Sizes = field(default_factory=Sizes)
+    silent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     open: OpenRound | None = None
     failed: str | None = None
 
@@ -211,14 +213,20 @@ class Training:
         if isinstance(current.plan.wait, Fastest):
             counted = counted[: current.plan.wait.count]
         arrived = _mask(counted, clients)
-        combination = self.method.combine(
-            current.plan, Arrivals(self.state.round, arrived), self.state
-        )
-        combination = replace(combination, clients=combination.clients * self.estimate.trust)
         scaled = {
             c: current.gradients[c].dtype.type(current.draw.scale[c]) * current.gradients[c]
             for c in counted
         }
+        if len(self.silent) != clients:
+            self.silent = np.zeros(clients, dtype=np.int64)
+        self.silent = np.where(arrived, 0, self.silent + current.asked)
+        arrivals = Arrivals(self.state.round, arrived, self.silent)
+        if current.plan.individual:
+            arrivals = replace(arrivals, gradients=_stack(scaled, clients, self.state.model))
+        combination = self.method.combine(current.plan, arrivals, self.state)
+        if combination.memory is not None:
+            self.state = replace(self.state, memory=combination.memory)
+        combination = replace(combination, clients=combination.clients * self.estimate.trust)
         with np.errstate(over="ignore", invalid="ignore"):
             direction = add_parts(combination, self.state.model, scaled, current.coded)
             stepped = self.method.step(current.plan, self.state, direction, self.held)
@@ -244,6 +252,14 @@ class Training:
             opened_at=current.opened_at,
             subset=current.subset,
         )
+
+
+def _stack(gradients: Mapping[int, Matrix], clients: int, model: Matrix) -> Matrix:
+    """Clients by d by o, zeros for those without a gradient."""
+    stacked = np.zeros((clients, *model.shape), dtype=model.dtype)
+    for client, gradient in gradients.items():
+        stacked[client] = gradient
+    return stacked
 
 
 def _mask(some: Any, size: int) -> Mask:
