@@ -25,8 +25,8 @@ from scfl.study.records import Run, Study
 from scfl.study.summary import Clock, Spread, spread_over_seeds
 
 # Accuracies may be off by so much, losses and seconds by such a share; seconds also by two looks.
-_ACCURACY_WITHIN = {"full": 0.004, "quick": 0.015}
-_SHARE_WITHIN = {"full": 0.05, "quick": 0.15}
+_ACCURACY_WITHIN = {"full": 0.004, "quick": 0.01}
+_SHARE_WITHIN = {"full": 0.05, "quick": 0.08}
 
 
 @dataclass(frozen=True)

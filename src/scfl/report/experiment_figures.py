@@ -103,7 +103,7 @@ def draw_budgets(
         axes.set_xlim(bits[0] / step**0.4, bare * step**0.4)
         axes.xaxis.set_major_locator(FixedLocator([*bits, bare]))
         axes.xaxis.set_minor_locator(NullLocator())
-        names = {**{value: f"{value:g}" for value in bits}, bare: "no\nnoise"}
+        names = {**{value: f"{value:g}" for value in bits}, bare: "no noise"}
         axes.xaxis.set_major_formatter(
             FuncFormatter(lambda value, _: names[min(names, key=lambda known: abs(known - value))])
         )
