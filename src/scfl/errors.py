@@ -16,7 +16,7 @@ and ``RunError`` into exit code 1, and never shows a traceback for either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class ScflError(Exception):
@@ -25,17 +25,22 @@ class ScflError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where it is, and one sentence that says what to do."""
+    """One thing that is wrong: where it is, and one sentence that says what to do.
+
+    Where the way out is a larger number, ``enough`` is that number: of several problems in one
+    place, the one with the largest is the one to mend.
+    """
 
     where: str
     sentence: str
+    enough: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.where}: {self.sentence}" if self.where else self.sentence
 
     def within(self, owner: str) -> Problem:
         """The same problem, seen from one level further out."""
-        return Problem(f"{owner}.{self.where}" if self.where else owner, self.sentence)
+        return replace(self, where=f"{owner}.{self.where}" if self.where else owner)
 
 
 class _ListedError(ScflError, ValueError):

@@ -179,3 +179,31 @@ def test_files_that_cannot_be_read_are_explained(tmp_path: Path) -> None:
     np.savez(tmp_path / "objects.npz", X=np.array([{}]), y=Y)
     with pytest.raises(DataError, match="plain arrays"):
         load_arrays(tmp_path / "objects.npz")
+
+
+def test_clients_named_by_numbers_stand_in_the_order_of_their_numbers() -> None:
+    problem = scfl.make_problem(X, Y, clients=np.repeat([10, 2, 1, 0], 10))
+    assert list(problem.client_names) == ["0", "1", "2", "10"]
+    mixed = scfl.make_problem(X, Y, clients=np.array([1, "b"] * 20, dtype=object))
+    assert list(mixed.client_names) == ["1", "b"]
+
+
+@pytest.mark.parametrize("nobody", [None, np.nan])
+def test_a_row_of_nobody_is_refused(nobody: object) -> None:
+    by_row = np.array(["a", "b"] * 20, dtype=object)
+    by_row[7] = nobody
+    with pytest.raises(DataError, match=r"clients, row 7: nobody is named \(1 such"):
+        scfl.make_problem(X, Y, clients=by_row)
+
+
+def test_numbers_that_training_cannot_square_are_refused() -> None:
+    with pytest.raises(DataError, match=r"X holds .*e\+\d+, too large for float32.*scale it"):
+        scfl.make_problem(X * 1e30, Y, clients=4)
+    with pytest.raises(DataError, match=r"y holds .* too large for float64"):
+        scfl.make_problem(X, -1e200 * np.abs(Y), clients=4, dtype="float64")
+    scfl.make_problem(X * 1e30, Y, clients=4, dtype="float64")
+
+
+def test_a_test_set_leaves_something_to_train_on() -> None:
+    with pytest.raises(DataError, match=r"test_fraction 0.999 leaves none of 40 rows"):
+        scfl.make_problem(X, Y, clients=4, test_fraction=0.999)

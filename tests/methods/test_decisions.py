@@ -164,3 +164,11 @@ def test_stacked_rows_follow_sizes_or_weights() -> None:
         scfl.SCFL(rows_by="energy")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"rows_by: -1\.0 is not allowed"):
         scfl.SCFL(rows_by=(-1.0, 2.0))
+
+
+def test_batches_beyond_what_anybody_holds_are_refused() -> None:
+    shape, fleet = scfl.Shape(np.array([10, 40]), 3, 1), scfl.wireless_edge(2)
+    with pytest.raises(InfeasibleError, match=r"batches.rows: 11 rows .* give at most 10"):
+        scfl.FedAvg(batches=scfl.Batches(subsets=4, rows=11)).plan(shape, fleet)
+    plan = scfl.FedAvg(batches=scfl.Batches(subsets=4, rows=10)).plan(shape, fleet)
+    assert plan.loads.tolist() == [3, 10]

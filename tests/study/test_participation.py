@@ -91,8 +91,12 @@ def test_the_fastest_come_first_and_the_silent_last(run: Run) -> None:
     part = add_up_ledger(run, 20)
     one = with_delays(part, 3.0, np.nan, 1.0, 2.0)
     assert order_by_speed([one]).tolist() == [2, 3, 0, 1]
-    # Ranks are averaged, not seconds: the second method's long rounds do not outvote the first.
+    # Relative delays are averaged: the second method's long rounds do not outvote the first.
     other = with_delays(part, 300.0, np.nan, 200.0, 100.0)
     third = with_delays(part, 0.3, np.nan, 0.1, 0.2)
     assert order_by_speed([one, other, third]).tolist() == [2, 3, 0, 1]
     assert order_by_speed([other]).tolist() == [3, 2, 0, 1]
+    # Who is far behind in one method is slow, however close the others are.
+    spared = with_delays(part, 1.01, 1.02, 1.03, 1.04)
+    unspared = with_delays(part, 9.0, 1.0, 1.1, 1.2)
+    assert order_by_speed([spared, unspared]).tolist() == [1, 2, 3, 0]

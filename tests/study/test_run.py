@@ -20,7 +20,7 @@ from scfl.errors import ConfigError, OutputError, RunError
 from scfl.study import run as run_module
 from scfl.study.config import StudyConfig, check_tables
 from scfl.study.jobs import build_problem, list_jobs
-from scfl.study.run import check_study, run_study
+from scfl.study.run import check_file, check_study, run_study
 
 
 def study(**changes: Any) -> StudyConfig:
@@ -191,6 +191,61 @@ def test_the_check_names_bad_data(tmp_path: Path) -> None:
         check_study(
             study(problem={"dataset": str(tmp_path / "good.npz")}, partition={"kind": "column"})
         )
+
+
+def test_the_check_of_a_file_says_what_is_wrong_with_it_and_with_its_data(tmp_path: Path) -> None:
+    X = np.ones((10, 2))
+    X[3, 1] = np.inf
+    np.savez(tmp_path / "bad.npz", X=X, y=np.arange(10.0))
+    config = tmp_path / "study.toml"
+    config.write_text(
+        "[problem]\ndataset='bad.npz'\n[partition]\nclients=2\n[clock]\nrounds=5\n"
+        "[fleet]\nerasure=2\n[methods.scfl]\nlearning-rate=-1\n"
+    )
+    with pytest.raises(ConfigError) as error:
+        check_file(config)
+    assert [problem.where for problem in error.value.problems] == [
+        "fleet.erasure",
+        "methods.scfl.learning-rate",
+        "bad.npz: X, row 3, column 1",
+    ]
+    with pytest.raises(ConfigError, match=r"^methods: 3 is a value"):
+        check_file(config, ["methods=3", "fleet.erasure=0.1", "problem.dataset=digits"])
+
+
+def test_the_deadline_that_the_check_names_is_enough_for_every_seed() -> None:
+    def short(deadline_s: float) -> StudyConfig:
+        return study(seeds=6, methods={"scfl": {"deadline-s": deadline_s}})
+
+    with pytest.raises(ConfigError, match="exclude-unreachable = true") as error:
+        check_study(short(1e-6))
+    (problem,) = error.value.problems
+    assert problem.where == "methods.scfl.deadline-s"
+    assert f"give at least {problem.enough:g} s" in problem.sentence
+    check_study(short(problem.enough))
+    with pytest.raises(ConfigError):
+        check_study(short(0.99 * problem.enough))
+
+
+@pytest.mark.parametrize("layout", ["summed", "stacked"])
+def test_coded_data_that_no_memory_holds_is_refused(layout: str) -> None:
+    methods = {"scfl": {"coded-rows": 10**13, "layout": layout}}
+    with pytest.raises(ConfigError, match=r"scfl.coded-rows: 1\d+(,0{3})+ rows .* TB, and this"):
+        check_study(study(methods=methods))
+
+
+def test_a_horizon_without_a_single_round_is_refused() -> None:
+    def within(horizon_s: float, setup: str) -> StudyConfig:
+        return study(clock={"horizon-s": horizon_s, "setup": setup}, methods={"scfl": {}})
+
+    with pytest.raises(ConfigError, match=r"clock.horizon-s: 1e-06 s is over .*setup = \"apart\""):
+        check_study(within(1e-6, "counted"))
+    with pytest.raises(ConfigError, match="give at least") as error:
+        check_study(within(1e-6, "apart"))
+    enough = float(str(error.value).rsplit(" ", 1)[1])
+    check_study(within(enough, "apart"))
+    with pytest.raises(ConfigError):
+        check_study(within(0.999 * enough, "apart"))
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.3, 0.8])

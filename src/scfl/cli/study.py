@@ -25,11 +25,11 @@ from scfl.errors import ConfigError, RunError
 from scfl.report.html import write_report
 from scfl.report.outlook import print_outlook
 from scfl.report.terminal import print_summary
-from scfl.study.config import StudyConfig, check_tables, load_study_config, parse_tables
+from scfl.study.config import check_tables, load_study_config, parse_tables
 from scfl.study.jobs import Job
 from scfl.study.plan import choose_label, look_ahead
 from scfl.study.records import load_study
-from scfl.study.run import Ready, check_study, run_study
+from scfl.study.run import Ready, check_file, check_study, run_study
 
 app = typer.Typer()
 
@@ -47,7 +47,7 @@ def demo(
     if show_config:
         sys.stdout.write(text)
         return
-    _run(check_tables(parse_tables(text, "demo.toml"), name="demo"), out, jobs)
+    _run(check_study(check_tables(parse_tables(text, "demo.toml"), name="demo")), out, jobs)
 
 
 @app.command()
@@ -60,14 +60,14 @@ def run(
     jobs: Jobs = 1,
 ) -> None:
     """Run a study from a file, finish an interrupted one, and write its report."""
-    study = load_study_config(config, overrides or ())
-    _run(study, out or Path("runs") / study.name, jobs)
+    ready = check_file(config, overrides or ())
+    _run(ready, out or Path("runs") / ready.study.name, jobs)
 
 
 @app.command()
 def check(config: ConfigPath, overrides: Overrides = None) -> None:
     """Say everything that is wrong with a configuration and its data, before anything is run."""
-    ready = check_study(load_study_config(config, overrides or ()))
+    ready = check_file(config, overrides or ())
     shape, study = ready.problem.shape, ready.study
     OUT.print(
         f"{config} is sound: {ready.runs} runs ({len(study.methods)} methods, "
@@ -111,8 +111,7 @@ def plan(
         print_outlook(outlook, OUT)
 
 
-def _run(study: StudyConfig, out: Path, jobs: int) -> None:
-    ready = check_study(study)
+def _run(ready: Ready, out: Path, jobs: int) -> None:
     try:
         summaries = _run_with_progress(ready, out, jobs)
     except KeyboardInterrupt:

@@ -135,7 +135,7 @@ def allocate_within(
         f"within {deadline_s:g} s the clients return {found.expected_rows:.6g} of "
         f"{task.target_rows} rows on average and the server processes "
         f"{_server_rows(shape, fleet, deadline_s)} coded ones; "
-        f"the smallest deadline that works is {_round_up(smallest)} s"
+        f"the smallest deadline that works is {round_up(smallest)} s"
     )
     raise InfeasibleError([Problem("deadline_s", sentence)])
 
@@ -264,7 +264,7 @@ def _refuse_code(coded_rows: int, task: _Task) -> None:
     raise InfeasibleError([Problem("coded_rows", sentence)])
 
 
-def _round_up(seconds: float) -> str:
+def round_up(seconds: float) -> str:
     """Write seconds in five digits, never less: who types them back must not be refused again."""
     unit = 10.0 ** (math.floor(math.log10(seconds)) - 4)
     digits = math.ceil(seconds / unit)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scfl.core.fleet import Shape
 from scfl.core.moments import Moments, measure_moments
-from scfl.core.parameter import Requirements
+from scfl.core.parameter import Requirements, show
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, store_rows
 from scfl.data.features import FeatureMap
@@ -130,6 +130,8 @@ def make_problem(
             require.count("clients", clients, at_least=1)
     rows = _check_matrix("X", X)
     labels = _check_targets("y", y, len(rows))
+    _refuse_huge("X", rows, dtype)
+    _refuse_huge("y", labels, dtype)
     by_row = None
     if not isinstance(clients, (int, LabelSorted, Iid)):
         by_row = _check_clients(clients, len(rows))
@@ -143,6 +145,11 @@ def make_problem(
             )
     else:
         keep, aside = _split(len(rows), test_fraction, random_state)
+        if not keep.size:
+            raise DataError(
+                f"test_fraction {test_fraction:g} leaves none of {len(rows)} rows to train on; "
+                "give a smaller one"
+            )
         test_rows, test_labels = rows[aside], labels[aside]
         rows, labels = rows[keep], labels[keep]
         by_row = None if by_row is None else by_row[keep]
@@ -168,7 +175,8 @@ def make_problem(
         )
         names = [f"client {index}" for index in range(partition.clients)]
     else:
-        names = sorted({str(client) for client in by_row})
+        # In the clients' own order: client 10 comes after client 2.
+        names = [str(client) for client in np.unique(by_row)]
     names = list(client_names) if client_names is not None else names
     numbers = _number_clients(by_row, names)
 
@@ -211,11 +219,13 @@ def _encode_targets(
         return None, _columns(labels, dtype), _columns(test_labels, dtype)
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise DataError(f"y holds the single class {classes[0]!r}; classification needs at least 2")
+        raise DataError(
+            f"y holds the single class {show(classes[0])}; classification needs at least 2"
+        )
     unknown = np.flatnonzero(~np.isin(test_labels, classes))
     if unknown.size:
         raise DataError(
-            f"test y, row {unknown[0]}: class {test_labels[unknown[0]]!r} does not occur in "
+            f"test y, row {unknown[0]}: class {show(test_labels[unknown[0]])} does not occur in "
             "training; remove the row or train on that class too"
         )
     return (
@@ -268,6 +278,19 @@ def _refuse_nonfinite(name: str, matrix: Matrix) -> None:
         )
 
 
+def _refuse_huge(name: str, values: Matrix, dtype: str) -> None:
+    """Refuse numbers whose square no number of the type can hold: training squares and adds."""
+    most = float(np.finfo(dtype).max) ** 0.5 / 1e3
+    if values.dtype.kind not in "fiu" or values.size == 0:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > most:
+        raise DataError(
+            f"{name} holds {largest:.3g}, too large for {dtype}, which is good for numbers up to "
+            f"{most:.0e}; scale it"
+        )
+
+
 def _check_clients(clients: Any, rows: int) -> Matrix:
     by_row = np.asarray(clients)
     if by_row.ndim != 1 or len(by_row) != rows:
@@ -275,6 +298,16 @@ def _check_clients(clients: Any, rows: int) -> Matrix:
             f"clients has shape {by_row.shape}, X has {rows} rows; give one client per row, "
             "a partition such as LabelSorted(20), or a number of clients"
         )
+    if by_row.dtype.kind not in "iuUSb":
+        nobody = [name is None or str(name) == "nan" for name in by_row.tolist()]
+        missing = np.flatnonzero(nobody)
+        if missing.size:
+            raise DataError(
+                f"clients, row {missing[0]}: nobody is named ({len(missing)} such rows in all); "
+                "name a client or remove those rows"
+            )
+        if len({type(name) for name in by_row.tolist()}) > 1:
+            by_row = by_row.astype(str)
     return by_row
 
 

@@ -12,6 +12,7 @@ from scfl.core.allocation import allocate
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.parameter import Requirements
 from scfl.core.sampling import Bernoulli, Sampling, Subsets, largest_loads
+from scfl.errors import InfeasibleError, Problem
 
 Ints = NDArray[np.int64]
 
@@ -46,7 +47,15 @@ class Batches:
     def largest(self, shape: Shape) -> Ints:
         """The rows of each client that one round can take."""
         most = largest_loads(Subsets(self.subsets), shape.client_rows)
-        return most if self.rows is None else np.minimum(most, self.rows)
+        if self.rows is None:
+            return most
+        if self.rows > most.max():
+            sentence = (
+                f"{self.rows} rows a round, but with {self.subsets} subsets no client has more "
+                f"than {most.max()} to take; give at most {most.max()}, or fewer subsets"
+            )
+            raise InfeasibleError([Problem("batches.rows", sentence)])
+        return np.minimum(most, self.rows)
 
     def loads(self, shape: Shape, fleet: Fleet) -> Ints:
         """The rows that each client processes in a round."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scfl.core.allocation import minimal_deadline
+from scfl.core.allocation import minimal_deadline, round_up
 from scfl.core.fleet import Fleet, Shape
 from scfl.errors import InfeasibleError, Problem
 from scfl.methods.batches import Batches
@@ -165,13 +165,14 @@ def _refuse(
     more = f" and {shut_out.size - 5} more" if shut_out.size > 5 else ""
     everybody = np.ones(shape.clients, dtype=bool)
     enough = _reachable(shape, fleet, np.maximum(batches.loads(shape, fleet), 1), everybody)
+    digits = round_up(enough)
     raise InfeasibleError(
         [
             Problem(
                 "deadline_s",
                 f"{deadline_s:.6g} s leaves {names}{more} no chance to take part; give at least "
-                f"{np.ceil(enough * 1000) / 1000:g} s, smaller batches, or "
-                "exclude_unreachable = true to train without them",
+                f"{digits} s, smaller batches, or exclude_unreachable = true to train without them",
+                float(digits),
             )
         ]
     )

@@ -204,7 +204,7 @@ def _paint(axes: Axes, panels: Panels, clock: Clock) -> None:
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
     axes.set_ylim(low, high)
-    axes.set_xlim(0, panels.ends_s[clock])
+    axes.set_xlim(0, panels.ends_s[clock] or 1.0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel("virtual time (s)")

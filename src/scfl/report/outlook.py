@@ -42,6 +42,11 @@ def print_outlook(outlook: Mapping[str, Any], console: Console) -> None:
     """Print a plan: a sentence on the round, a line per client, and the price of a short round."""
     console.print(_describe_round(outlook), markup=False, highlight=False)
     console.print(_tabulate_clients(outlook["clients"]))
+    console.print(
+        "In time: how likely a client's answer is to be there. Busy, waits: its shares of a round. "
+        "Coded, upload, encode: what it sends before the first round, and how long that takes.",
+        highlight=False,
+    )
     if outlook["deadline_by_redundancy"]:
         console.print("Deadline against redundancy, with loads allocated for it:")
         longest = max(point["deadline_s"] for point in outlook["deadline_by_redundancy"])
@@ -79,7 +84,7 @@ def _describe_round(outlook: Mapping[str, Any]) -> str:
 def _tabulate_clients(clients: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("client", no_wrap=True)
-    heads = ["rows", "load", "in time", "computes", "waits", "coded upload", "upload", "encoding"]
+    heads = ["rows", "load", "in time", "busy", "waits", "coded", "upload", "encode"]
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for client in clients:

@@ -75,7 +75,10 @@ def summary_table(summary: Summary) -> Table:
     heads = [Head(words, group) for _, group in clocks for words in (time, "Speed-up")]
     scored = summary.metric == "accuracy"
     heads.append(Head("Final accuracy" if scored else "Final loss"))
-    heads += [Head("Rounds"), Head("Bytes up"), Head("Bytes down"), Head("Diverged")]
+    heads += [Head("Rounds"), Head("Bytes up"), Head("Bytes down")]
+    # A column of nothing but "none" would cost width and say what the page says below.
+    some_diverged = any(label.diverged for label in summary.labels)
+    heads += [Head("Diverged")] if some_diverged else []
     best = {clock: _best(summary, clock) for clock, _ in clocks}
     rows = []
     for label in summary.labels:
@@ -92,8 +95,9 @@ def summary_table(summary: Summary) -> Table:
             _spread_cell(label.rounds, format_number),
             _sent_cell(label),
             _spread_cell(label.bytes_down, format_bytes),
-            Cell(f"{label.diverged} of {label.runs}" if label.diverged else "none"),
         ]
+        if some_diverged:
+            cells.append(Cell(f"{label.diverged} of {label.runs}" if label.diverged else "none"))
         rows.append((label.label, tuple(cells)))
     return Table(tuple(heads), tuple(rows))
 

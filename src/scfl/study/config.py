@@ -257,8 +257,11 @@ def check_tables(tables: Mapping[str, Any], *, name: str, folder: Path = Path())
     ]
     sections = {}
     for key, kind in _SECTIONS.items():
+        table = _collect(lambda key=key: _table(tables, key), problems)
+        if table is None:
+            continue
         try:
-            sections[key] = build(kind, _table(tables, key))
+            sections[key] = build(kind, table)
         except ParameterError as error:
             problems += [problem.within(key) for problem in error.problems]
     methods = _collect(lambda: _build_methods(tables), problems)
@@ -297,7 +300,7 @@ def _collect(make: Any, problems: list[Problem]) -> Any:
 def _table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     table = tables.get(key, {})
     if not isinstance(table, Mapping):
-        raise ParameterError(f"{table!r} is a value; write a table [{key}]")
+        raise ParameterError([Problem(key, f"{table!r} is a value; write a table [{key}]")])
     return table
 
 

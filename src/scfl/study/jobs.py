@@ -127,11 +127,17 @@ def locate_problem(study: StudyConfig) -> ProblemSource:
 
 
 def load_problem(study: StudyConfig) -> Problem:
-    """The problem of a study; what is wrong with its data is an error of its configuration."""
+    """The problem of a study; what is wrong with a data file is said with the file's name."""
+    name = study.problem.dataset
     try:
         return build_problem(locate_problem(study))
     except DataError as error:
-        raise ConfigError([issue.within("problem") for issue in error.problems]) from None
+        issues = []
+        for issue in error.problems:
+            known = not Path(name).suffix or name in str(issue)
+            where = f"{name}: {issue.where}" if issue.where else name
+            issues.append(issue.within("problem") if known else replace(issue, where=where))
+        raise ConfigError(issues) from None
 
 
 @lru_cache(maxsize=2)

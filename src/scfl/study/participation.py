@@ -123,17 +123,17 @@ def add_up_ledger(run: Run, clients: int) -> Participation:
 def order_by_speed(several: Sequence[Participation]) -> Ints:
     """The clients from fastest to slowest by mean delay, one order for several methods.
 
-    Methods ask for different amounts of work, so ranks are averaged and not seconds. Clients that
+    Methods ask for different amounts of work, so delays count relative to the method's median:
+    who is far behind in one method, where slow clients are not spared work, is slow. Clients that
     never answered come last.
     """
-    clients = several[0].clients
-    ranks = np.full((len(several), clients), np.nan)
+    relative = np.full((len(several), several[0].clients), np.nan)
     for row, one in enumerate(several):
-        heard = np.flatnonzero(np.isfinite(one.mean_delay_s))
-        order = heard[np.argsort(one.mean_delay_s[heard], kind="stable")]
-        ranks[row, order] = np.arange(order.size) / max(order.size, 1)
-    known = np.isfinite(ranks)
-    mean = np.where(known, ranks, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        heard = np.isfinite(one.mean_delay_s)
+        if heard.any():
+            relative[row, heard] = one.mean_delay_s[heard] / np.median(one.mean_delay_s[heard])
+    known = np.isfinite(relative)
+    mean = np.where(known, relative, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     mean = np.where(known.any(axis=0), mean, np.inf)
     return np.argsort(mean, kind="stable").astype(np.int64)
 

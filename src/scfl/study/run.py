@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from scfl.errors import ConfigError, InfeasibleError, ParameterError, RunError
 from scfl.errors import Problem as Issue
 from scfl.runtime.evaluation import evaluate_models
 from scfl.study.availability import describe_availability
-from scfl.study.config import StudyConfig
+from scfl.study.config import StudyConfig, check_tables, read_tables
+from scfl.study.feasibility import find_crowding, find_haste, first_round_ends
 from scfl.study.folder import StudyFolder
 from scfl.study.jobs import (
     Job,
@@ -34,6 +36,7 @@ from scfl.study.jobs import (
     load_problem,
     settle_method,
 )
+from scfl.study.orphan import stop_without
 from scfl.study.search import Choice, choose_rates, settle_rates
 from scfl.study.sharing import hold_problem, prepare_problem
 
@@ -57,24 +60,56 @@ class Ready:
         return len(list_search_jobs(self.study)) + len(list_jobs(self.study))
 
 
+def check_file(path: Path, overrides: Sequence[str] = ()) -> Ready:
+    """Read a configuration; raise one error with all that is wrong with it and its data."""
+    tables = read_tables(path, overrides)
+    try:
+        study = check_tables(tables, name=path.stem, folder=path.parent)
+    except ConfigError as error:
+        # Where the data comes from may be plain whatever else is not.
+        source: dict[str, Any] = {"clock": {"rounds": 1}, "methods": {"fedavg": {}}}
+        source |= {key: table for key, table in tables.items() if key in ("problem", "partition")}
+        try:
+            load_problem(check_tables(source, name="data", folder=path.parent))
+        except ConfigError as data_error:
+            issues = dict.fromkeys((*error.problems, *data_error.problems))
+            raise ConfigError(list(issues)) from None
+        raise
+    return check_study(study)
+
+
 def check_study(study: StudyConfig) -> Ready:
     """Build the problem and every plan; raise one error with all that is wrong."""
     problem = load_problem(study)
     issues: dict[str, Issue] = {}
+    ends_s: list[float] = []
     for job in list_jobs(study):
+        fleet = draw_fleet(job, problem)
         try:
-            settle_method(job, problem, draw_fleet(job, problem)).plan(
-                problem.shape, draw_fleet(job, problem)
-            )
+            plan = settle_method(job, problem, fleet).plan(problem.shape, fleet)
+            found = find_crowding(plan, problem.features.dtype.itemsize)
+            ends_s.append(first_round_ends(plan, fleet, study.clock))
         except (ParameterError, InfeasibleError) as error:
-            for issue in error.problems:
-                where = issue.within(f"methods.{job.label}").where.replace("_", "-")
-                seed = f" (with seed {job.seed})" if study.fleet.random_state is None else ""
-                # One sentence per key: the first seed that fails stands for all.
-                issues.setdefault(where, Issue(where, issue.sentence + seed))
+            found = list(error.problems)
+        for issue in found:
+            spelled = _spell(issue.within(f"methods.{job.label}"), job)
+            # One sentence per key: that of the seed which needs most stands for all.
+            if spelled.where not in issues or spelled.enough > issues[spelled.where].enough:
+                issues[spelled.where] = spelled
+    if not issues:
+        issues = {issue.where: issue for issue in find_haste(study.clock, ends_s)}
     if issues:
         raise ConfigError(list(issues.values()))
     return Ready(study, problem)
+
+
+def _spell(issue: Issue, job: Job) -> Issue:
+    """Name parameters as a file does, and the seed whose fleet is meant."""
+    where, sentence = issue.where.replace("_", "-"), issue.sentence
+    for parameter in fields(job.method):
+        sentence = sentence.replace(parameter.name, parameter.name.replace("_", "-"))
+    seed = f" (with seed {job.seed})" if job.fleet.random_state is None else ""
+    return replace(issue, where=where, sentence=sentence + seed)
 
 
 def run_study(
@@ -138,7 +173,7 @@ def _run_missing(
                 on_done(job, folder.read_summary(job))
     shared = prepare_problem(ready.study, ready.problem) if missing else None
     attempts = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(_attempt)(number, job, shared) for number, job in enumerate(missing)
+        delayed(_attempt)(number, job, shared, os.getpid()) for number, job in enumerate(missing)
     )
     failures = []
     for number, outcome, cpu_s in attempts:
@@ -164,8 +199,11 @@ def _describe_choice(choice: Choice | None) -> dict[str, Any] | None:
     return None if choice is None else {**asdict(choice), "at_edge": choice.at_edge}
 
 
-def _attempt(number: int, job: Job, shared: Problem | None) -> tuple[int, Outcome | str, float]:
-    """Run one job and time it; a failure is its own only, and the other runs go on."""
+def _attempt(
+    number: int, job: Job, shared: Problem | None, study: int
+) -> tuple[int, Outcome | str, float]:
+    """Run one job of the process ``study`` and time it; a failure is its own only."""
+    stop_without(study)
     started = time.process_time()
     outcome: Outcome | str
     try:

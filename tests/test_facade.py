@@ -1,0 +1,27 @@
+"""What `import scfl` offers is a promise: a name comes or goes on purpose, and in the changelog."""
+
+from __future__ import annotations
+
+import inspect
+
+import scfl
+
+PUBLIC = """
+    Always Batches CFLFB CodedFedL DPCFL Departures Diurnal FLIPW FLPMA FedAvg Fleet Iid Independent
+    LabelSorted LateJoiners Noise OneShot Outages Problem RandomFourier Result SCFL ScflError Shape
+    ShiftedExponential StepDecay TheoremOne Trace WirelessEdge find_method known_methods
+    make_problem register simulate wireless_edge
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(scfl.__all__) == set(PUBLIC.split())
+    assert len(scfl.__all__) == len(set(scfl.__all__))
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    for name in scfl.__all__:
+        # A dataclass without words gets its signature for them.
+        words = inspect.getdoc(getattr(scfl, name))
+        assert words, name
+        assert not words.startswith(f"{name}("), name
