@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from scfl.errors import ConfigError, RunError
 from scfl.report.html import write_report
 from scfl.report.outlook import print_outlook
 from scfl.report.terminal import print_summary
+from scfl.study.advice import advise
 from scfl.study.config import check_tables, load_study_config, parse_tables
 from scfl.study.jobs import Job
 from scfl.study.plan import choose_label, look_ahead
@@ -91,16 +93,33 @@ def report(
 def plan(
     config: ConfigPath,
     overrides: Overrides = None,
+    *,
     method: Annotated[
         str | None, typer.Option(help="Label of the method; the first with a deadline by default.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the fleet; the study's first by default.")
     ] = None,
+    wants_advice: Annotated[
+        bool, typer.Option("--advise", help="Say which method to try first, and stop.")
+    ] = False,
+    losing: Annotated[
+        float | None,
+        typer.Option(help="With --advise: the share of clients that will be gone at a time."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a method will do on this fleet: deadline, loads, arrivals, coded rows, upload."""
     study = load_study_config(config, overrides or ())
+    if wants_advice:
+        advice = advise(study, losing=losing, seed=seed)
+        if as_json:
+            print_json(asdict(advice))
+        else:
+            OUT.print(advice.sentence, highlight=False, soft_wrap=True, markup=False)
+        return
+    if losing is not None:
+        raise ConfigError("--losing: belongs to --advise; add it, or leave --losing out")
     label = choose_label(study) if method is None else method
     if label not in study.methods:
         raise ConfigError(f"--method {label}: not in {config}; {suggest(label, study.methods)}")

@@ -37,7 +37,10 @@ _MARGINS: Mapping[tuple[Unit, bool], float] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One difference that a claim expects: the first is more, less, or the same as the second."""
+    """One difference that a claim expects: the first is more, less, or the same as the second.
+
+    A claim that has its own margin within the numbers ("twice as soon") asks for none here.
+    """
 
     what: str
     where: str
@@ -45,6 +48,7 @@ class Comparison:
     expected: Expected
     first: Series
     second: Series
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,9 @@ def _find(comparison: Comparison) -> Finding:
     verdict: Verdict = "undecided"
     if differences:
         effect = compare_pairs(differences)
-        margin = _MARGINS[comparison.unit, comparison.expected == "same"]
+        margin = comparison.margin
+        if margin is None:
+            margin = _MARGINS[comparison.unit, comparison.expected == "same"]
         verdict = judge(effect, comparison.expected, margin=margin)
     return Finding(
         what=comparison.what,

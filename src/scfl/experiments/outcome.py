@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scfl.experiments.beyond import claims_beyond
 from scfl.experiments.catalogue import Experiment
 from scfl.experiments.claims import Judgement, assess
 from scfl.experiments.section_five import (
@@ -61,7 +62,13 @@ def collect_outcome(experiment: Experiment, studies: Mapping[float | None, Study
     targets = experiment.figure.targets
     if experiment.figure.kind == "curves":
         clocks: tuple[Clock, Clock] = ("apart", "counted")
-        claims = {clock: claims_of_curves(studies[None], targets, clock) for clock in clocks}
+        claims = {
+            clock: [
+                *claims_of_curves(studies[None], targets, clock),
+                *claims_beyond(studies[None], targets, clock),
+            ]
+            for clock in clocks
+        }
     else:
         # A final accuracy is the same on every clock.
         claims = {"apart": claims_of_budgets(studies)}
