@@ -150,3 +150,35 @@ def test_the_demo_shows_its_configuration(
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--version") == 0
     assert capsys.readouterr().out.startswith("scfl ")
+
+
+def test_a_make_up_term_without_a_limit_is_warned_of_before_anything_runs(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check and run warn, with the eigenvalue, the bias and a way out; run goes on all the same."""
+    noisy = ("--set", "methods.scfl.noise=5.0", "--set", "methods.scfl.learning-rate=0.01")
+    assert call(monkeypatch, "check", config, *noisy) == 0
+    warning = capsys.readouterr().err
+    assert warning.startswith("warning: methods.scfl: ")
+    for words in ("n sigma^2 = 100", "smallest eigenvalue", 'make-up = "safe" or false', "e-fold in about"):
+        assert words in warning
+    assert call(monkeypatch, "run", config, *noisy) == 0
+    assert "smallest eigenvalue" in capsys.readouterr().err
+    out = config.parent / "runs" / "small"
+    results = json.loads((out / "results.json").read_text())
+    seen = [run["stability"] for run in results]
+    assert seen[2] is seen[3] is None
+    assert seen[0]["smallest_eigenvalue"] < 0
+    assert seen[0]["at_least"] <= seen[0]["smallest_eigenvalue"]
+    assert seen[0]["noise_bias"] == pytest.approx(100)
+    page = (out / "report.html").read_text()
+    assert "before its first round (2 runs)" in page
+    assert page.count("smallest eigenvalue") == 1
+
+
+def test_a_sound_study_is_not_warned_of(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "check", config, "--set", "methods.scfl.make-up=false") == 0
+    assert call(monkeypatch, "check", config, "--set", "methods.scfl.noise=0.01") == 0
+    assert capsys.readouterr().err == ""

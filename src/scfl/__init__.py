@@ -35,6 +35,7 @@ from scfl.methods.schedule import StepDecay, TheoremOne
 from scfl.methods.stand_in import StandIn
 from scfl.runtime.result import Result
 from scfl.runtime.simulator import simulate
+from scfl.runtime.stability import InstabilityWarning
 
 __version__ = version("scfl")
 
@@ -56,6 +57,7 @@ __all__ = [
     "Fleet",
     "Iid",
     "Independent",
+    "InstabilityWarning",
     "LabelSorted",
     "LateJoiners",
     "Noise",

@@ -70,6 +70,7 @@ def run(
 def check(config: ConfigPath, overrides: Overrides = None) -> None:
     """Say everything that is wrong with a configuration and its data, before anything is run."""
     ready = check_file(config, overrides or ())
+    _warn(ready)
     shape, study = ready.problem.shape, ready.study
     OUT.print(
         f"{config} is sound: {ready.runs} runs ({len(study.methods)} methods, "
@@ -131,6 +132,7 @@ def plan(
 
 
 def _run(ready: Ready, out: Path, jobs: int) -> None:
+    _warn(ready)
     try:
         summaries = _run_with_progress(ready, out, jobs)
     except KeyboardInterrupt:
@@ -151,6 +153,12 @@ def _run(ready: Ready, out: Path, jobs: int) -> None:
             f"{len(diverged)} of {len(summaries)} runs diverged; {first['label']}, "
             f"seed {first['seed']}: {first['reason']}"
         )
+
+
+def _warn(ready: Ready) -> None:
+    for warning in ready.warnings:
+        line = f"warning: {warning}"
+        ERR.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _run_with_progress(ready: Ready, out: Path, jobs: int) -> list[dict[str, Any]]:

@@ -100,6 +100,7 @@ def render_report(
         releases=[(one.run.label, sentences.describe_releases(one.clients)) for one in shown],
         holdings=sentences.describe_holdings(study.manifest),
         holding_figures=_holding_figures(study, names),
+        warnings=sentences.list_warnings(study.runs),
         diverged=[run for run in study.runs if run.diverged],
         parameters=[
             (label, sentences.describe_parameters(study.of(label))) for label in study.labels

@@ -158,6 +158,19 @@ def describe_releases(clients: Sequence[ClientRecord]) -> list[str]:
     return sentences
 
 
+def list_warnings(runs: Sequence[Run]) -> list[str]:
+    """What runs warned of before they began: the first seed's words for all seeds of a label."""
+    found: dict[str, tuple[str, int]] = {}
+    for run in runs:
+        if run.warning is not None:
+            words, count = found.get(run.label, (run.warning, 0))
+            found[run.label] = (words, count + 1)
+    return [
+        f"{label}, before its first round ({count_words(count, 'run')}): {words}."
+        for label, (words, count) in found.items()
+    ]
+
+
 def describe_parameters(runs: Sequence[Run]) -> str:
     """The parameters of one label, those that are set; several values where seeds differ."""
     values: dict[str, list[str]] = {}

@@ -12,6 +12,7 @@ from scfl.core.coding import CodedData
 from scfl.data.problem import Problem
 from scfl.errors import RunError
 from scfl.methods.protocol import Method, Plan
+from scfl.runtime.stability import Stability
 
 Floats = NDArray[np.float64]
 Matrix = NDArray[Any]
@@ -101,7 +102,10 @@ class Ledger:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One run of one method. ``diverged`` is None, or one sentence with the likely cause."""
+    """One run of one method. ``diverged`` is None, or one sentence with the likely cause.
+
+    ``stability`` is what could be told before the first round; None without a make-up term.
+    """
 
     problem: Problem
     method: Method
@@ -114,6 +118,7 @@ class Result:
     model_last: Matrix
     model_average: Matrix
     held: CodedData | None
+    stability: Stability | None = None
     diverged: str | None = None
 
     @property

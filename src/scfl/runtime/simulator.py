@@ -7,6 +7,7 @@ driver calls the same three.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +40,7 @@ from scfl.runtime.direction import compute_direction, compute_gradients
 from scfl.runtime.encoding import Coding, collect_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED, Ledger, Result
+from scfl.runtime.stability import InstabilityWarning, foresee_stability
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -68,6 +70,9 @@ def simulate(
     uploaded within it too. ``random_state`` fixes code, noise, batches and delays, and two methods
     with the same one meet the same delays. The model is looked at every so many rounds, or, with
     ``evaluate_every_s``, every so many seconds of training, however short a method's rounds are.
+
+    Where the make-up term leaves training without a limit, an ``InstabilityWarning`` says so before
+    the first round.
     """
     with Requirements() as require:
         require.that(
@@ -108,6 +113,10 @@ def simulate(
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         store = problem.arrange(subset_count(plan.sampling))
         held = collect_code(store, plan, random_state, coding, lambda: problem.moments)
+        stability = foresee_stability(method, plan, held)
+        if stability is not None and stability.warning is not None:
+            said = f"{method.name}: {stability.warning}"
+            warnings.warn(said, InstabilityWarning, stacklevel=2)
         look()
         for played in play_rounds(
             method, plan, fleet, state, store=store, held=held, budget_s=budget, seed=random_state
@@ -137,6 +146,7 @@ def simulate(
         model_last=state.model,
         model_average=state.average,
         held=held,
+        stability=stability,
         diverged=diverged,
     )
 

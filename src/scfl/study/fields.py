@@ -59,6 +59,11 @@ class Fields:
         """The object under ``key``."""
         return Fields(f"{self.where}, {key}", self.mapping(key))
 
+    def optional_item(self, key: str) -> Fields | None:
+        """The object under ``key``; None where it is null, or missing as in older records."""
+        absent = isinstance(self.values, dict) and self.values.get(key) is None
+        return None if absent else self.item(key)
+
     def items(self, key: str) -> list[Fields]:
         """The objects in the list under ``key``."""
         return [

@@ -31,6 +31,7 @@ from scfl.privacy.budget import Budget
 from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import STATUSES, Result
 from scfl.runtime.simulator import simulate
+from scfl.runtime.stability import Stability
 from scfl.study.account import account_for
 from scfl.study.availability import describe_availability
 from scfl.study.config import (
@@ -327,8 +328,22 @@ def _summarise(job: Job, result: Result) -> dict[str, Any]:
         "coded_rows": coded_rows,
         "deadline_s": wait.seconds if isinstance(wait, Deadline) else None,
         "coding": coding,
+        "stability": _describe_stability(result.stability),
         "key": job.key,
         "folder": job.folder,
+    }
+
+
+def _describe_stability(seen: Stability | None) -> dict[str, Any] | None:
+    """What the run's own coded data told before the first round; null without a make-up term."""
+    if seen is None:
+        return None
+    return {
+        "smallest_eigenvalue": seen.curvature.estimate,
+        "at_least": seen.curvature.at_least,
+        "noise_bias": seen.curvature.bias,
+        "folding_rounds": seen.folding_rounds,
+        "warning": seen.warning,
     }
 
 

@@ -177,6 +177,7 @@ class Run:
     folder: Path
     trace: Trace
     privacy: Mapping[str, Any] = field(default_factory=dict)
+    warning: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +326,14 @@ def _run(out: Path, fields: Fields) -> Run:
         folder=folder,
         trace=_trace(folder / "trace.parquet"),
         privacy=fields.optional_mapping("privacy"),
+        warning=_warning(fields),
     )
+
+
+def _warning(fields: Fields) -> str | None:
+    """What the run warned of before its first round; only a make-up term can be cause for it."""
+    seen = fields.optional_item("stability")
+    return None if seen is None else seen.optional_text("warning")
 
 
 def _client(fields: Fields) -> ClientRecord:

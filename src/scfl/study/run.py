@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
@@ -21,10 +22,12 @@ from scfl.data.problem import Problem
 from scfl.errors import ConfigError, InfeasibleError, ParameterError, RunError
 from scfl.errors import Problem as Issue
 from scfl.runtime.evaluation import evaluate_models
+from scfl.runtime.stability import InstabilityWarning
 from scfl.study.availability import describe_availability
 from scfl.study.config import StudyConfig, check_tables, read_tables
 from scfl.study.feasibility import find_crowding, find_haste, first_round_ends
 from scfl.study.folder import StudyFolder
+from scfl.study.foresight import foresee_trouble
 from scfl.study.jobs import (
     Job,
     Outcome,
@@ -49,10 +52,11 @@ OnDone = Callable[[Job, Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Ready:
-    """A study whose configuration and data have been found sound."""
+    """A study whose configuration and data have been found sound; ``warnings`` may remain."""
 
     study: StudyConfig
     problem: Problem
+    warnings: tuple[str, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -100,7 +104,7 @@ def check_study(study: StudyConfig) -> Ready:
         issues = {issue.where: issue for issue in find_haste(study.clock, ends_s)}
     if issues:
         raise ConfigError(list(issues.values()))
-    return Ready(study, problem)
+    return Ready(study, problem, foresee_trouble(study, problem))
 
 
 def _spell(issue: Issue, job: Job) -> Issue:
@@ -207,7 +211,10 @@ def _attempt(
     started = time.process_time()
     outcome: Outcome | str
     try:
-        outcome = execute(job, hold_problem(job.source, shared))
+        with warnings.catch_warnings():
+            # The study has warned already, and the record keeps what this run saw.
+            warnings.simplefilter("ignore", InstabilityWarning)
+            outcome = execute(job, hold_problem(job.source, shared))
     except Exception as error:  # noqa: BLE001 - whatever it was, the user reads it
         outcome = f"{type(error).__name__}: {error}"
     return number, outcome, time.process_time() - started

@@ -1,0 +1,121 @@
+"""Whether a run can settle: the make-up term against the curvature that the code left behind.
+
+A direction's mean is the gradient of a quadratic; with the make-up term its curvature may have a
+negative eigenvalue, and then the model grows along it for as long as training lasts. The server
+can tell before the first round, from the coded data that it holds and its own weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scfl.core.coding import CodedData
+from scfl.core.randomness import Purpose, stream
+from scfl.core.theory.estimate import Definiteness, estimate_definiteness
+from scfl.methods.protocol import Arrivals, Combination, Method, Plan, State
+from scfl.methods.schedule import StepDecay, TheoremOne, step_size
+
+Floats = NDArray[np.float64]
+
+# Rounds whose weights are averaged, for methods whose weights depend on who arrives.
+_ROUNDS = 32
+
+
+class InstabilityWarning(UserWarning):
+    """The make-up term takes away more curvature than there is: training has no limit."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """The curvature that decides, on the scale of X^T X, and how fast the model grows if it does.
+
+    ``folding_rounds`` is the number of rounds in which the model grows e-fold along the worst
+    direction; None where nothing grows, or the learning rate is not known.
+    """
+
+    curvature: Definiteness
+    folding_rounds: float | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """One sentence with the numbers and the ways out, if there is something to warn of."""
+        found = self.curvature
+        if not found.indefinite:
+            return None
+        grows = ""
+        if self.folding_rounds is not None:
+            grows = f" and the model grows e-fold in about {self.folding_rounds:.3g} rounds"
+        return (
+            f"the make-up term takes away n sigma^2 = {found.bias:.3g}, more curvature than the "
+            "noisy coded data holds: the smallest eigenvalue of X^T X + X~^T X~ / c - n sigma^2 I "
+            f"is about {found.estimate:.3g} (at least {found.at_least:.3g}), so training has no "
+            f"limit{grows}; use less noise, more coded rows, make-up = \"safe\" or false where the "
+            "method has it, few rounds at a low learning rate, or a method without a make-up term"
+        )
+
+
+def has_make_up(method: Method, plan: Plan) -> bool:
+    """Whether there is anything to look at: weights that shrink, on coded data with noise."""
+    code = plan.code
+    if code is None or code.content != "sketch" or code.per_subset or code.noise.sigma == 0:
+        return False
+    return weigh_rounds(method, plan).shrink > 0
+
+
+def foresee_stability(
+    method: Method, plan: Plan, held: CodedData | None, *, rate_known: bool = True
+) -> Stability | None:
+    """What the server can tell of a run's limit before the first round; None without a make-up."""
+    if held is None or plan.code is None or not has_make_up(method, plan):
+        return None
+    mean, lengths = weigh_rounds(method, plan), held.store.lengths[0]
+    coded = float(mean.coded.mean())
+    if coded <= 0:
+        return None
+    weights = mean.coded / coded
+    rows = held.store.features * np.sqrt(weights / lengths)[held.store.owner, None].astype(
+        held.store.features.dtype
+    )
+    with np.errstate(over="ignore"):
+        curvature = rows.T @ rows
+    if not np.isfinite(curvature).all():
+        rows = rows.astype(np.float64)
+        curvature = rows.T @ rows
+    in_a_block = plan.code.noise.sigma**2 * plan.shape.clients / len(lengths)
+    noise = in_a_block * float(weights.sum())
+    asked = plan.loads > 0
+    found = estimate_definiteness(
+        curvature,
+        coded_rows=float(weights.sum() ** 2 / (weights**2 / lengths).sum()),
+        shrink=mean.shrink / coded,
+        noise_variance=noise,
+        share=float(mean.clients[asked].mean()) / coded if asked.any() else 0.0,
+    )
+    rate = getattr(method, "learning_rate", None)
+    folding = None
+    if rate_known and found.estimate < 0 and isinstance(rate, (int, float, StepDecay, TheoremOne)):
+        growth = step_size(rate, 0, plan.shape.rows) * coded * -found.estimate
+        folding = 1 / math.log1p(growth)
+    return Stability(found, folding)
+
+
+def weigh_rounds(method: Method, plan: Plan) -> Combination:
+    """The mean weights of the first round: those of whoever arrives, of the blocks, and of W."""
+    asked = plan.loads > 0
+    probability = plan.arrival_probability
+    chance: Floats = asked.astype(np.float64) if probability is None else probability
+    shape = (plan.shape.features, plan.shape.outputs)
+    state = State(np.zeros(shape), np.zeros(shape))
+    draws = stream(0, Purpose.DELAYS).random((_ROUNDS, len(asked))) < chance
+    rounds = [
+        (arrived, method.combine(plan, Arrivals(0, arrived), state)) for arrived in asked & draws
+    ]
+    return Combination(
+        clients=np.mean([np.where(arrived, one.clients, 0.0) for arrived, one in rounds], axis=0),
+        coded=np.mean([one.coded for _, one in rounds], axis=0),
+        shrink=float(np.mean([one.shrink for _, one in rounds])),
+    )

@@ -1,0 +1,109 @@
+"""What is foreseen from the coded data, against the curvature that only the clients know."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import scfl
+from scfl.core.theory.limit import effective_system
+from scfl.methods.protocol import Combination
+from scfl.runtime.stability import foresee_stability, weigh_rounds
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Forty columns of very different sizes over five clients."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 40)) * np.geomspace(0.05, 2, 40)
+    y = X @ rng.standard_normal(40) + 0.1 * rng.standard_normal(400)
+    return scfl.make_problem(X, y, clients=np.arange(400) % 5, task="regression")
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    return scfl.wireless_edge(5, random_state=0)
+
+
+def run(problem, fleet, method, rounds=1):
+    return scfl.simulate(problem, fleet, method, rounds=rounds, random_state=3)
+
+
+@pytest.mark.parametrize("layout", ["summed", "stacked"])
+@pytest.mark.parametrize("sigma", [0.05, 2.0, 10.0])
+@pytest.mark.filterwarnings("ignore::scfl.InstabilityWarning")
+def test_the_curvature_is_foreseen(problem, fleet, layout, sigma):
+    """The floor holds, and the estimate is within 0.5 n sigma^2, for codes summed and stacked."""
+    result = run(problem, fleet, scfl.SCFL(coded_rows=200, noise=sigma, layout=layout))
+    bias = 5 * sigma**2
+    true = effective_system(problem.moments, result.held, shrink=bias).smallest_eigenvalue
+    found = result.stability.curvature
+    rounding = 1e-5 * float(np.linalg.eigvalsh(problem.moments.curvature)[-1])
+    assert found.bias == pytest.approx(bias)
+    assert found.at_least <= true + rounding
+    assert abs(found.estimate - true) <= 0.5 * bias + 0.2 * abs(true)
+    assert found.indefinite == (true < 0)
+
+
+def test_the_model_grows_as_fast_as_is_said(problem, fleet):
+    """A round's mean step multiplies the worst direction by e in the stated rounds, within 15%."""
+    method = scfl.SCFL(learning_rate=0.2, coded_rows=60, noise=10.0)
+    with pytest.warns(scfl.InstabilityWarning, match="e-fold in about"):
+        result = run(problem, fleet, method)
+    system = effective_system(problem.moments, result.held, shrink=500.0)
+    step = np.eye(40) - 0.2 / 400 * 0.5 * system.curvature
+    growth = float(np.linalg.eigvalsh(step)[-1])
+    assert result.stability.folding_rounds * math.log(growth) == pytest.approx(1, rel=0.15)
+
+
+def test_nothing_is_looked_at_without_a_make_up_term(problem, fleet):
+    for method in (
+        scfl.SCFL(coded_rows=60, noise=10.0, make_up=False),
+        scfl.SCFL(coded_rows=60),
+        scfl.DPCFL(coded_rows=60, noise=10.0),
+        scfl.FedAvg(),
+    ):
+        assert run(problem, fleet, method).stability is None
+
+
+def test_a_little_noise_is_no_cause_for_a_warning(problem, fleet):
+    result = run(problem, fleet, scfl.SCFL(coded_rows=200, noise=0.01))
+    assert result.stability.warning is None
+    assert result.stability.folding_rounds is None
+
+
+@pytest.mark.filterwarnings("ignore::scfl.InstabilityWarning")
+def test_noise_that_overflows_single_precision_is_still_told(problem, fleet):
+    """Everything in units of 1e-20: the squares are beyond what single precision holds."""
+    method = scfl.SCFL(coded_rows=200, noise=1e21)
+    plan = method.plan(problem.shape, fleet)
+    held = run(problem, fleet, scfl.SCFL(coded_rows=200, noise=10.0)).held
+    features = held.store.features.astype(np.float32) * np.float32(1e20)
+    store = replace(held.store, features=features)
+    found = foresee_stability(method, plan, replace(held, store=store))
+    assert found.curvature.indefinite
+    assert np.isfinite(found.curvature.estimate)
+
+
+class Hesitant(scfl.SCFL):
+    """Weights that depend on who is here: the whole shrinkage only when client 0 is away."""
+
+    def combine(self, plan, arrivals, state):
+        usual = super().combine(plan, arrivals, state)
+        return Combination(usual.clients, usual.coded, usual.shrink * (not arrivals.arrived[0]))
+
+
+def test_weights_are_those_of_an_average_round(problem, fleet):
+    """Client 0 is in time with a probability p of its own: its weight, and the shrinkage, show."""
+    method = Hesitant(coded_rows=60, noise=1.0)
+    plan = method.plan(problem.shape, fleet)
+    plan = replace(plan, arrival_probability=np.array([0.5, 1, 1, 1, 1]))
+    mean = weigh_rounds(method, plan)
+    away = mean.shrink / 2.5
+    assert 0 < away < 1
+    assert mean.clients[0] == pytest.approx((1 - away) * 0.5 / 0.5)
+    np.testing.assert_allclose(mean.clients[1:], 0.5)
+    np.testing.assert_allclose(mean.coded, 0.5)
