@@ -160,7 +160,12 @@ def test_a_make_up_term_without_a_limit_is_warned_of_before_anything_runs(
     assert call(monkeypatch, "check", config, *noisy) == 0
     warning = capsys.readouterr().err
     assert warning.startswith("warning: methods.scfl: ")
-    for words in ("n sigma^2 = 100", "smallest eigenvalue", 'make-up = "safe" or false', "e-fold in about"):
+    for words in (
+        "n sigma^2 = 100",
+        "smallest eigenvalue",
+        'make-up = "safe" or false',
+        "e-fold in about",
+    ):
         assert words in warning
     assert call(monkeypatch, "run", config, *noisy) == 0
     assert "smallest eigenvalue" in capsys.readouterr().err

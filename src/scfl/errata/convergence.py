@@ -234,8 +234,8 @@ ERRATA = (
         "`- n sigma^2 W` makes the gradient unbiased, and W stays bounded.",
         "Unbiased over codes; but the one code that was drawn leaves a quadratic that is not "
         "convex once the noise is large, and nothing in the algorithm bounds W.",
-        "`scfl check` and `scfl run` warn before the first round; less noise, more coded rows, "
-        "`make-up = false` or few rounds at a low rate help.",
+        '`scfl check` and `scfl run` warn before the first round; `make-up = "safe"` takes away '
+        "only as much as leaves a limit.",
         _show_make_up,
     ),
     Erratum(

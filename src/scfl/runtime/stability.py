@@ -53,7 +53,7 @@ class Stability:
             f"the make-up term takes away n sigma^2 = {found.bias:.3g}, more curvature than the "
             "noisy coded data holds: the smallest eigenvalue of X^T X + X~^T X~ / c - n sigma^2 I "
             f"is about {found.estimate:.3g} (at least {found.at_least:.3g}), so training has no "
-            f"limit{grows}; use less noise, more coded rows, make-up = \"safe\" or false where the "
+            f'limit{grows}; use less noise, more coded rows, make-up = "safe" or false where the '
             "method has it, few rounds at a low learning rate, or a method without a make-up term"
         )
 
