@@ -127,6 +127,7 @@ def test_the_adaptive_weight_follows_noise_and_time() -> None:
     assert loud[-1] < calm[-1] < rich[-1]
 
 
+@pytest.mark.filterwarnings("ignore::scfl.InstabilityWarning")
 def test_a_safe_make_up_term_holds_where_the_printed_one_fails() -> None:
     printed = scfl.SCFL(learning_rate=0.1, coded_rows=5, noise=6.0)
     safe = replace(printed, make_up="safe")

@@ -10,8 +10,7 @@ import pytest
 
 import scfl
 from scfl.core.theory.limit import effective_system
-from scfl.methods.protocol import Combination
-from scfl.runtime.stability import foresee_stability, weigh_rounds
+from scfl.runtime.stability import foresee_stability
 
 
 @pytest.fixture(scope="module")
@@ -88,22 +87,27 @@ def test_noise_that_overflows_single_precision_is_still_told(problem, fleet):
     assert np.isfinite(found.curvature.estimate)
 
 
-class Hesitant(scfl.SCFL):
-    """Weights that depend on who is here: the whole shrinkage only when client 0 is away."""
+def test_blocks_that_stand_in_for_the_absent_have_no_one_limit(problem, fleet):
+    """Their weights change with who arrives: nothing is foreseen, and nothing is warned of."""
+    for method in (
+        scfl.StandIn(coded_rows=60, noise=10.0),
+        scfl.DoublyRobust(coded_rows=60, noise=10.0),
+    ):
+        assert run(problem, fleet, method).stability is None
 
-    def combine(self, plan, arrivals, state):
-        usual = super().combine(plan, arrivals, state)
-        return Combination(usual.clients, usual.coded, usual.shrink * (not arrivals.arrived[0]))
+
+def test_a_safe_make_up_term_is_no_cause_for_a_warning(problem, fleet):
+    assert (
+        run(problem, fleet, scfl.SCFL(coded_rows=60, noise=10.0, make_up="safe")).stability is None
+    )
 
 
-def test_weights_are_those_of_an_average_round(problem, fleet):
-    """Client 0 is in time with a probability p of its own: its weight, and the shrinkage, show."""
-    method = Hesitant(coded_rows=60, noise=1.0)
+@pytest.mark.filterwarnings("ignore::scfl.InstabilityWarning")
+def test_how_seldom_clients_arrive_changes_nothing(problem, fleet):
+    """Arrivals weigh 1/p, so the clients' share of the curvature is that of the code: 1."""
+    method = scfl.SCFL(coded_rows=200, noise=2.0)
     plan = method.plan(problem.shape, fleet)
-    plan = replace(plan, arrival_probability=np.array([0.5, 1, 1, 1, 1]))
-    mean = weigh_rounds(method, plan)
-    away = mean.shrink / 2.5
-    assert 0 < away < 1
-    assert mean.clients[0] == pytest.approx((1 - away) * 0.5 / 0.5)
-    np.testing.assert_allclose(mean.clients[1:], 0.5)
-    np.testing.assert_allclose(mean.coded, 0.5)
+    held = run(problem, fleet, method).held
+    rare = replace(plan, arrival_probability=np.full(5, 0.3))
+    usual, seldom = (foresee_stability(method, some, held).curvature for some in (plan, rare))
+    assert seldom.estimate == pytest.approx(usual.estimate)

@@ -14,15 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.coding import CodedData
-from scfl.core.randomness import Purpose, stream
 from scfl.core.theory.estimate import Definiteness, estimate_definiteness
 from scfl.methods.protocol import Arrivals, Combination, Method, Plan, State
 from scfl.methods.schedule import StepDecay, TheoremOne, step_size
 
 Floats = NDArray[np.float64]
-
-# Rounds whose weights are averaged, for methods whose weights depend on who arrives.
-_ROUNDS = 32
 
 
 class InstabilityWarning(UserWarning):
@@ -59,11 +55,16 @@ class Stability:
 
 
 def has_make_up(method: Method, plan: Plan) -> bool:
-    """Whether there is anything to look at: weights that shrink, on coded data with noise."""
+    """Whether there is anything to look at: noisy coded data whose weight shrinks the model.
+
+    Where blocks count only for who is absent, there is no one quadratic, and nothing is foreseen.
+    """
     code = plan.code
     if code is None or code.content != "sketch" or code.per_subset or code.noise.sigma == 0:
         return False
-    return weigh_rounds(method, plan).shrink > 0
+    full, empty = (_weigh(method, plan, here) for here in (plan.loads > 0, plan.loads < 0))
+    same = np.array_equal(full.coded, empty.coded) and full.shrink == empty.shrink
+    return same and full.shrink > 0 and bool((full.coded > 0).all())
 
 
 def foresee_stability(
@@ -72,10 +73,9 @@ def foresee_stability(
     """What the server can tell of a run's limit before the first round; None without a make-up."""
     if held is None or plan.code is None or not has_make_up(method, plan):
         return None
-    mean, lengths = weigh_rounds(method, plan), held.store.lengths[0]
+    asked, lengths = plan.loads > 0, held.store.lengths[0]
+    mean = _weigh(method, plan, asked)
     coded = float(mean.coded.mean())
-    if coded <= 0:
-        return None
     weights = mean.coded / coded
     rows = held.store.features * np.sqrt(weights / lengths)[held.store.owner, None].astype(
         held.store.features.dtype
@@ -87,13 +87,12 @@ def foresee_stability(
         curvature = rows.T @ rows
     in_a_block = plan.code.noise.sigma**2 * plan.shape.clients / len(lengths)
     noise = in_a_block * float(weights.sum())
-    asked = plan.loads > 0
     found = estimate_definiteness(
         curvature,
         coded_rows=float(weights.sum() ** 2 / (weights**2 / lengths).sum()),
         shrink=mean.shrink / coded,
         noise_variance=noise,
-        share=float(mean.clients[asked].mean()) / coded if asked.any() else 0.0,
+        share=float((mean.clients * _chance(plan))[asked].mean()) / coded if asked.any() else 0.0,
     )
     rate = getattr(method, "learning_rate", None)
     folding = None
@@ -103,19 +102,13 @@ def foresee_stability(
     return Stability(found, folding)
 
 
-def weigh_rounds(method: Method, plan: Plan) -> Combination:
-    """The mean weights of the first round: those of whoever arrives, of the blocks, and of W."""
-    asked = plan.loads > 0
-    probability = plan.arrival_probability
-    chance: Floats = asked.astype(np.float64) if probability is None else probability
-    shape = (plan.shape.features, plan.shape.outputs)
-    state = State(np.zeros(shape), np.zeros(shape))
-    draws = stream(0, Purpose.DELAYS).random((_ROUNDS, len(asked))) < chance
-    rounds = [
-        (arrived, method.combine(plan, Arrivals(0, arrived), state)) for arrived in asked & draws
-    ]
-    return Combination(
-        clients=np.mean([np.where(arrived, one.clients, 0.0) for arrived, one in rounds], axis=0),
-        coded=np.mean([one.coded for _, one in rounds], axis=0),
-        shrink=float(np.mean([one.shrink for _, one in rounds])),
-    )
+def _weigh(method: Method, plan: Plan, arrived: NDArray[np.bool_]) -> Combination:
+    """The weights of the first round if just these arrive."""
+    zero = np.zeros((plan.shape.features, plan.shape.outputs))
+    return method.combine(plan, Arrivals(0, arrived), State(zero, zero))
+
+
+def _chance(plan: Plan) -> Floats:
+    """The probability that each client's weight counts in a round."""
+    asked = (plan.loads > 0).astype(np.float64)
+    return asked if plan.arrival_probability is None else asked * plan.arrival_probability
