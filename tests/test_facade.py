@@ -8,10 +8,10 @@ import scfl
 
 PUBLIC = """
     AdaptiveSCFL Always Batches CFLFB CodedFedL Curvature DPCFL Departures Diurnal DoublyRobust
-    FLIPW FLPMA FedAvg Fleet Iid Independent LabelSorted LateJoiners Noise OneShot Outages Problem
-    RandomFourier Resilient Result SCFL ScflError Shape ShiftedExponential StandIn StepDecay
-    TheoremOne Trace WirelessEdge find_method known_methods make_problem register simulate
-    wireless_edge
+    FLIPW FLPMA FedAvg Fleet Iid Independent InstabilityWarning LabelSorted LateJoiners Noise
+    OneShot Outages Problem RandomFourier Resilient Result SCFL ScflError Shape ShiftedExponential
+    StandIn StepDecay TheoremOne Trace WirelessEdge find_method known_methods make_problem
+    register simulate wireless_edge
 """
 
 
