@@ -129,6 +129,7 @@ def _write_run(out: Path, entry: Entry, world: _World, task: str, explodes: bool
         "coded_rows": entry.coded_rows or None,
         "deadline_s": 4.0 if entry.wait == "deadline" else None,
         "coding": "gram-shortcut" if setup else None,
+        "privacy": _privacy(entry, rounds),
         "key": key,
         "folder": folder,
     }
@@ -142,7 +143,6 @@ def _write_run(out: Path, entry: Entry, world: _World, task: str, explodes: bool
             "encoding_s": float(encoding[client]),
             "coded_upload_s": float(upload[client]),
             "coded_upload_bytes": code_bytes,
-            "releases": _releases(entry, rounds, client),
         }
         for client in range(world.clients)
     ]
@@ -152,24 +152,16 @@ def _write_run(out: Path, entry: Entry, world: _World, task: str, explodes: bool
     return summary
 
 
-def _releases(entry: Entry, rounds: int, client: int) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = []
-    if entry.coded_rows:
-        events.append(
-            {
-                "kind": "sketch",
-                "rows": entry.coded_rows,
-                "sigma": entry.sigma,
-                "labels_noised": False,
-                "layout": "summed",
-                "codes": 1,
-            }
-        )
-    if entry.wait != "server":
-        events.append(
-            {"kind": "gradients", "rounds": rounds, "rows_per_round": 8 + client % 3, "sigma": 0.0}
-        )
-    return events
+def _privacy(entry: Entry, rounds: int) -> dict[str, Any]:
+    return {
+        "statements": [f"All clients sent {rounds} gradients: not covered by any guarantee."],
+        "noise_sigma": entry.sigma if entry.coded_rows else None,
+        "mi_bits": 2.0 if entry.coded_rows else None,
+        "mi_bits_scale": 1.0 if entry.coded_rows else None,
+        "coded_epsilon": None,
+        "epsilon": None,
+        "delta": None,
+    }
 
 
 def _ledger(entry: Entry, world: _World, rounds: int) -> tuple[dict[str, Any], np.ndarray]:

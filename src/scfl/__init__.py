@@ -17,6 +17,7 @@ from scfl.core.fleet import Fleet, Shape, wireless_edge
 from scfl.data.features import RandomFourier
 from scfl.data.partition import Iid, LabelSorted
 from scfl.data.problem import Problem, make_problem
+from scfl.data.row_norm import bound_rows
 from scfl.errors import ScflError
 from scfl.methods.adaptive_scfl import AdaptiveSCFL
 from scfl.methods.batches import Batches
@@ -33,6 +34,8 @@ from scfl.methods.resilient import Resilient
 from scfl.methods.scfl import SCFL
 from scfl.methods.schedule import StepDecay, TheoremOne
 from scfl.methods.stand_in import StandIn
+from scfl.privacy.budget import Budget
+from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import Result
 from scfl.runtime.simulator import simulate
 from scfl.runtime.stability import InstabilityWarning
@@ -48,6 +51,7 @@ __all__ = [
     "AdaptiveSCFL",
     "Always",
     "Batches",
+    "Budget",
     "CodedFedL",
     "Curvature",
     "Departures",
@@ -75,6 +79,8 @@ __all__ = [
     "TheoremOne",
     "Trace",
     "WirelessEdge",
+    "bound_rows",
+    "calibrate",
     "find_method",
     "known_methods",
     "make_problem",

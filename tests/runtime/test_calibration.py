@@ -12,6 +12,8 @@ import scfl
 from scfl.core.coding import as_noise
 from scfl.errors import InfeasibleError
 from scfl.methods.protocol import Method
+from scfl.methods.releases import list_releases
+from scfl.privacy.accountant import account_for
 from scfl.privacy.budget import Budget
 from scfl.privacy.mutual_information import measure_energy, state_bits
 from scfl.runtime.calibration import calibrate, state_budget
@@ -101,3 +103,27 @@ def test_noise_of_its_own_and_a_budget_are_refused(
 ) -> None:
     with pytest.raises(InfeasibleError, match=r"noise: 0\.3 is given, and the budget asks"):
         calibrate(replace(CODERS["scfl"], noise=0.3), problem, fleet, Budget(mi_bits=1.0))
+
+
+@pytest.mark.parametrize("name", CODERS)
+def test_each_method_keeps_a_guarantee_for_rows(
+    name: str, problem: scfl.Problem, fleet: scfl.Fleet
+) -> None:
+    budget = Budget(epsilon=1.5, delta=1e-6, row_norm=0.5)
+    bounded = scfl.bound_rows(problem, 0.5)
+    method = calibrate(CODERS[name], bounded, fleet, budget)
+    plan = method.plan(problem.shape, fleet)
+    accounts = [
+        account_for(events, delta=1e-6, row_norm=0.5).coded for events in list_releases(plan, 0)
+    ]
+    epsilons = [account.epsilon for account in accounts if account is not None]
+    assert len(epsilons) == 6
+    assert max(epsilons) == pytest.approx(1.5)
+    assert max(epsilons) <= 1.5
+
+
+def test_a_guarantee_needs_rows_that_are_held_to_the_norm(
+    problem: scfl.Problem, fleet: scfl.Fleet
+) -> None:
+    with pytest.raises(InfeasibleError, match="rows are not held to it"):
+        calibrate(CODERS["scfl"], problem, fleet, Budget(epsilon=1, delta=1e-5, row_norm=0.5))

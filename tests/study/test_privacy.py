@@ -43,7 +43,7 @@ def test_every_coding_method_meets_the_same_printed_budget(tmp_path: Path) -> No
         clients = json.loads((tmp_path / runs[label]["folder"] / "result.json").read_text())
         bits = [client["privacy"]["mi_bits"] for client in clients["clients"]]
         assert max(bits) == privacy["mi_bits"]
-    assert "mi_bits" not in runs["fedavg"]["privacy"]
+    assert runs["fedavg"]["privacy"]["noise_sigma"] is None
     assert runs["scfl"]["privacy"]["noise_sigma"] != runs["codedfedl"]["privacy"]["noise_sigma"]
 
 
@@ -62,9 +62,53 @@ def test_without_a_budget_the_printed_number_is_still_told(tmp_path: Path) -> No
     assert privacy["mi_bits"] > 0.5
 
 
+GUARANTEE = {"epsilon": 2.0, "delta": 1e-5, "row-norm": 2.0}
+
+
+def test_a_guarantee_for_rows_is_kept_by_every_coding_method(tmp_path: Path) -> None:
+    stacked = {"method": "scfl", "layout": "stacked", "coded-rows": 20}
+    methods = {"scfl": {}, "stacked": stacked, "codedfedl": {}, "dp-cfl": {}, "one-shot": {}}
+    runs = run(tables(privacy=GUARANTEE, methods=methods), tmp_path)
+    for label in ("scfl", "stacked", "codedfedl", "dp-cfl"):
+        privacy, parameters = runs[label]["privacy"], runs[label]["parameters"]
+        assert privacy["coded_epsilon"] == pytest.approx(2.0)
+        assert privacy["coded_epsilon"] <= 2.0
+        assert parameters["noise"] == {"sigma": privacy["noise_sigma"], "labels": True}
+        assert privacy["rows_scaled_down"] > 0
+    assert runs["stacked"]["privacy"]["noise_sigma"] < runs["scfl"]["privacy"]["noise_sigma"]
+    # No gradient leaves a client of DP-CFL; SCFL's do, and nothing covers them.
+    assert runs["dp-cfl"]["privacy"]["epsilon"] == runs["dp-cfl"]["privacy"]["coded_epsilon"]
+    assert runs["scfl"]["privacy"]["epsilon"] is None
+    (sentence,) = runs["scfl"]["privacy"]["statements"]
+    assert "the gradients are not covered by any guarantee" in sentence
+    assert "not covered" in runs["one-shot"]["privacy"]["statements"][0]
+
+
+def test_a_norm_and_a_delta_tell_what_a_printed_budget_is_worth(tmp_path: Path) -> None:
+    both = {"mi-bits": 0.5, "delta": 1e-5, "row-norm": 3.0}
+    noise = {"noise": {"labels": True}, "batches": {"subsets": 2}}
+    privacy = run(tables(privacy=both, defaults=noise), tmp_path)["scfl"]["privacy"]
+    assert privacy["mi_bits"] == pytest.approx(0.5)
+    assert privacy["coded_epsilon"] > 0
+
+
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
+        ({"privacy": {"epsilon": 1, "delta": 1e-5}}, "row-norm: is missing; .* never guessed"),
+        ({"privacy": {"epsilon": 1, "row-norm": 1}}, "privacy.delta: is missing"),
+        ({"privacy": {**GUARANTEE, "delta": 1}}, "privacy.delta: 1 is not allowed"),
+        ({"privacy": {**GUARANTEE, "epsilon": -1}}, "privacy.epsilon: -1 is not allowed"),
+        ({"privacy": {**GUARANTEE, "mi-bits": 1}}, "privacy.mi-bits: asks for one noise and"),
+        (
+            {"privacy": {"epsilon": 1e-14, "delta": 1e-14, "row-norm": 1}},
+            "needs noise above .* give at least",
+        ),
+        (
+            {"privacy": GUARANTEE, "methods": {"scfl": {"noise": {"labels": False}}}},
+            "methods.scfl.noise: .* is given",
+        ),
+        ({"privacy": GUARANTEE, "defaults": {"noise": 0}}, "defaults.noise: 0 is given"),
         ({"privacy": {"mi-bits": 0}}, r"privacy.mi-bits: 0 is not allowed; give a finite number"),
         ({"privacy": {"mi-bit": 1}}, "did you mean 'mi-bits'"),
         ({"methods": {"fedavg": {}}}, "privacy: no method here has noise"),

@@ -16,10 +16,7 @@ from scfl.errors import OutputError
 from scfl.study.records import (
     ABSENT,
     LATE,
-    Gradients,
     Ledger,
-    Sketch,
-    load_clients,
     load_ledger,
     load_study,
     scan_ledger,
@@ -73,13 +70,11 @@ def test_the_manifest_comes_back(folder: Path) -> None:
     assert sum(map(sum, manifest.problem.client_classes)) == manifest.problem.rows
 
 
-def test_clients_come_back_with_what_they_released(folder: Path) -> None:
-    scfl, fedavg = (load_clients(load_study(folder).of(name)[0]) for name in ("scfl", "fedavg"))
-    assert [client.client for client in scfl] == list(range(20))
-    sketch, gradients = scfl[1].releases
-    assert sketch == Sketch(rows=300, sigma=0.0, labels_noised=False, layout="summed")
-    assert gradients == Gradients(rounds=24, rows_per_round=9, sigma=0.0)
-    assert [type(event) for event in fedavg[1].releases] == [Gradients]
+def test_what_was_released_comes_back(folder: Path) -> None:
+    scfl, fedavg = (load_study(folder).of(name)[0] for name in ("scfl", "fedavg"))
+    assert scfl.statements == ("All clients sent 24 gradients: not covered by any guarantee.",)
+    assert (scfl.privacy["mi_bits"], scfl.privacy["noise_sigma"]) == (2.0, 0.0)
+    assert fedavg.privacy["noise_sigma"] is None
 
 
 def test_a_ledger_is_the_same_in_pieces(folder: Path) -> None:
@@ -189,17 +184,6 @@ def test_an_unknown_status_is_refused(folder: Path) -> None:
     pq.write_table(table.set_column(place, "status", words), path)
     with pytest.raises(OutputError, match="status 'asleep'; known are arrived"):
         load_ledger(run)
-
-
-def test_an_unknown_release_is_refused(folder: Path) -> None:
-    run = load_study(folder).runs[0]
-
-    def change(content: Any) -> None:
-        content["clients"][2]["releases"] = [{"kind": "rumour"}]
-
-    change_json(run.folder / "result.json", change)
-    with pytest.raises(OutputError, match="an event 'rumour'"):
-        load_clients(run)
 
 
 def test_the_fixture_obeys_the_contract(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from scfl import __version__
-from scfl.cli import data, errata, figure, methods, study
+from scfl.cli import data, errata, figure, methods, privacy, study
 from scfl.cli.console import ERR, OUT
 from scfl.errors import RunError, ScflError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 for commands in (study.app, figure.app, methods.app, errata.app):
     app.add_typer(commands)
 app.add_typer(data.app, name="data")
+app.add_typer(privacy.app, name="privacy")
 
 
 def main() -> None:

@@ -31,6 +31,8 @@ class Problem:
 
     Build one with :func:`make_problem`. For classification, targets are one column per class, 1
     for a row's own class and 0 elsewhere, and a prediction is the class of the largest output.
+    Where a bound on the ``row_norm`` of [x, y] is set, ``scaled_down`` counts each client's rows
+    that were above it (:func:`scfl.bound_rows`).
     """
 
     features: Matrix
@@ -43,6 +45,8 @@ class Problem:
     feature_map: FeatureMap | None = None
     intercept: bool = False
     name: str = "problem"
+    row_norm: float | None = None
+    scaled_down: Ints | None = None
 
     @property
     def shape(self) -> Shape:
@@ -80,7 +84,7 @@ class Problem:
         if self.classes is None:
             return None
         starts = np.cumsum(self.client_rows) - self.client_rows
-        counts: Ints = np.add.reduceat(self.targets, starts, axis=0).round().astype(np.int64)
+        counts: Ints = np.add.reduceat(self.targets > 0, starts, axis=0, dtype=np.int64)
         return counts
 
     def prepare(self, X: ArrayLike) -> Matrix:

@@ -97,7 +97,7 @@ def render_report(
         ledger_hint=sentences.explain_ledger([one.part for one in shown]) if shown else "",
         setups=[] if rows is None else _setup_figures(shown, rows),
         bytes_figure=cost_figures.draw_bytes(summary, name="bytes") if shown else None,
-        releases=[(one.run.label, sentences.describe_releases(one.clients)) for one in shown],
+        releases=[(one.run.label, one.run.statements) for one in shown],
         holdings=sentences.describe_holdings(study.manifest),
         holding_figures=_holding_figures(study, names),
         warnings=sentences.list_warnings(study.runs),

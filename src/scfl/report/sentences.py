@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,12 +15,8 @@ from scfl.study.records import (
     ARRIVED,
     LATE,
     ClientRecord,
-    Gradients,
     Manifest,
-    Products,
-    Release,
     Run,
-    Sketch,
 )
 from scfl.study.wording import (
     count_words,
@@ -139,25 +134,6 @@ def describe_setup(run: Run, clients: Sequence[ClientRecord]) -> str:
     return words + "."
 
 
-def describe_releases(clients: Sequence[ClientRecord]) -> list[str]:
-    """One sentence per group of clients that released the same kinds of things."""
-    groups: dict[tuple[tuple[object, ...], ...], list[ClientRecord]] = defaultdict(list)
-    for client in clients:
-        groups[tuple(_kind(event) for event in client.releases)].append(client)
-    sentences = []
-    for members in groups.values():
-        first = members[0].releases
-        if not first:
-            sentences.append(f"{_whom(members, len(clients))}: nothing.")
-            continue
-        words = [
-            _describe_release([client.releases[place] for client in members])
-            for place in range(len(first))
-        ]
-        sentences.append(f"{_whom(members, len(clients))}: {'; '.join(words)}.")
-    return sentences
-
-
 def list_warnings(runs: Sequence[Run]) -> list[str]:
     """What runs warned of before they began: the first seed's words for all seeds of a label."""
     found: dict[str, tuple[str, int]] = {}
@@ -203,55 +179,3 @@ def _flatten(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, "on" if value else "off"
         elif value is not None:
             yield name, value
-
-
-def _kind(event: Release) -> tuple[object, ...]:
-    """What must be equal for clients to share a sentence; amounts become ranges."""
-    if isinstance(event, Sketch):
-        return ("sketch", event.rows, event.codes, event.sigma, event.labels_noised, event.layout)
-    if isinstance(event, Products):
-        return ("products", event.columns)
-    return ("gradients", event.sigma)
-
-
-def _describe_release(events: Sequence[Release]) -> str:
-    first = events[0]
-    if isinstance(first, Sketch):
-        return _describe_sketch(first)
-    if isinstance(first, Products):
-        return (
-            f"the exact sums of products of {first.columns:,} columns, labels among them, without "
-            "noise: not covered by any guarantee"
-        )
-    gradients = [event for event in events if isinstance(event, Gradients)]
-    rounds = [event.rounds for event in gradients]
-    rows = [event.rows_per_round for event in gradients]
-    words = (
-        f"{format_range(min(rounds), max(rounds), format_number)} gradients over "
-        f"{format_range(min(rows), max(rows), format_number)} rows each"
-    )
-    if first.sigma == 0:
-        return f"{words}, without noise: not covered by any guarantee"
-    return (
-        f"{words}, noise sigma {first.sigma:g}: a guarantee must count every one of them, "
-        "together with the coded rows if there are any"
-    )
-
-
-def _describe_sketch(sketch: Sketch) -> str:
-    where = "summed with everybody's" if sketch.layout == "summed" else "kept apart by client"
-    each = "" if sketch.codes == 1 else f" for each of {sketch.codes:,} batches"
-    words = f"{sketch.rows:,} coded rows{each} ({where}), noise sigma {sketch.sigma:g}"
-    if sketch.sigma == 0:
-        return f"{words}: no noise, no privacy guarantee"
-    if not sketch.labels_noised:
-        return f"{words} on the features and none on the labels: no guarantee covers the labels"
-    return f"{words} on features and labels: what guarantee follows covers the coded rows only"
-
-
-def _whom(members: Sequence[ClientRecord], clients: int) -> str:
-    if len(members) == clients:
-        return f"All {clients:,} clients" if clients > 1 else members[0].name
-    if len(members) <= _MOST_LISTED:
-        return list_words([client.name for client in members])
-    return f"{len(members):,} of {clients:,} clients"

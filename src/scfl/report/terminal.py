@@ -35,6 +35,9 @@ def print_summary(study: Study, console: Console) -> None:
             )
     for sentence in conclude(summary):
         console.print(sentence, markup=False, highlight=False)
+    for name in study.labels:
+        for sentence in study.of(name)[0].statements:
+            console.print(f"{name}: {sentence}", markup=False, highlight=False)
 
 
 def _tabulate(summary: Summary) -> Table:

@@ -13,13 +13,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from scfl.core.coding import as_noise
+from scfl.core.coding import Noise, as_noise
 from scfl.core.fleet import Fleet
 from scfl.core.sampling import subset_count
 from scfl.data.problem import Problem
 from scfl.errors import InfeasibleError
 from scfl.errors import Problem as Issue
 from scfl.methods.protocol import Code, Method, Plan
+from scfl.methods.releases import list_releases
+from scfl.privacy.accountant import noise_for
 from scfl.privacy.budget import Budget
 from scfl.privacy.mutual_information import COVERS, find_sigma, measure_energy, state_bits
 
@@ -49,31 +51,48 @@ class PrintedBudget:
 
 
 def calibrate(method: Method, problem: Problem, fleet: Fleet, budget: Budget) -> Method:
-    """The same method with the least noise that keeps every client within the budget."""
+    """The same method with the least noise that keeps every client within the budget.
+
+    An ``epsilon`` is a promise about rows of bounded norm: give a problem from
+    :func:`scfl.bound_rows`. It puts noise on the labels too.
+    """
     if not budget.calibrates or not hasattr(method, "noise"):
         return method
     own = as_noise(method.noise)
     if own.sigma > 0:
-        raise InfeasibleError(
-            [
-                Issue(
-                    "noise",
-                    f"{own.sigma:g} is given, and the budget asks for the noise that it needs; "
-                    "leave one of them out",
-                )
-            ]
+        raise _refuse(
+            "noise",
+            f"{own.sigma:g} is given, and the budget asks for the noise that it needs; "
+            "leave one of them out",
         )
     plan = method.plan(problem.shape, fleet)
-    if plan.code is None or budget.mi_bits is None:
+    if plan.code is None:
         return method
-    sigma = find_sigma(
-        budget.mi_bits,
-        plan.code.rows,
-        measure_energies(problem, plan, plan.code),
-        scale=measure_scale(problem),
-    )
-    fields: dict[str, Any] = {"noise": replace(own, sigma=sigma)}
+    if budget.mi_bits is not None:
+        energies, scale = measure_energies(problem, plan, plan.code), measure_scale(problem)
+        sigma = find_sigma(budget.mi_bits, plan.code.rows, energies, scale=scale)
+        return _with_noise(method, replace(own, sigma=sigma))
+    assert budget.epsilon is not None
+    assert budget.delta is not None
+    assert budget.row_norm is not None
+    if problem.row_norm is None or problem.row_norm > budget.row_norm:
+        raise _refuse(
+            "row_norm",
+            f"{budget.row_norm:g} is promised, and the problem's rows are not held to it; "
+            "pass bound_rows(problem, row_norm)",
+        )
+    events = [event for events in list_releases(plan, 0) for event in events]
+    sigma = noise_for(events, epsilon=budget.epsilon, delta=budget.delta, row_norm=budget.row_norm)
+    return _with_noise(method, Noise(sigma, labels=True))
+
+
+def _with_noise(method: Method, noise: Noise) -> Method:
+    fields: dict[str, Any] = {"noise": noise}
     return cast(Method, replace(cast("DataclassInstance", method), **fields))
+
+
+def _refuse(field: str, sentence: str) -> InfeasibleError:
+    return InfeasibleError([Issue(field, sentence)])
 
 
 def state_budget(problem: Problem, plan: Plan) -> PrintedBudget | None:

@@ -3,33 +3,76 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from scfl.methods.releases import list_releases
+from scfl.privacy.accountant import Account, account_for
 from scfl.privacy.budget import Budget
+from scfl.privacy.sketch import COVERS, Guarantee
 from scfl.runtime.calibration import PrintedBudget, state_budget
 from scfl.runtime.result import Result
+from scfl.study.statements import state_releases
 
 
-def account_for(result: Result, budget: Budget) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The numbers of a run, and those of each client.
+def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The numbers and sentences of a run, and the numbers of each client.
 
-    ``mi_bits`` is null where the paper's number is infinite, and missing where nothing is coded.
+    ``noise_sigma`` is null where nothing is coded, ``mi_bits`` also where the number is infinite.
+    ``coded_epsilon`` is about the coded data, ``epsilon`` about all that clients sent; each is null
+    where there is no guarantee.
     """
+    problem, plan = result.problem, result.plan
+    releases = list_releases(plan, result.rounds)
+    accounts = [
+        account_for(events, delta=budget.delta, row_norm=budget.row_norm) for events in releases
+    ]
+    printed = state_budget(problem, plan)
     asked = {name: value for name, value in asdict(budget).items() if value is not None}
-    printed = state_budget(result.problem, result.plan)
-    if printed is None:
-        return {"budget": asked or None}, [{} for _ in result.plan.loads]
-    whole = {"budget": asked or None, "noise_sigma": printed.sigma, **_describe(printed)}
-    return whole, [{"mi_bits": _finite(bits)} for bits in printed.bits.tolist()]
-
-
-def _describe(printed: PrintedBudget) -> dict[str, Any]:
-    return {
-        "mi_bits": _finite(printed.largest),
-        "mi_bits_scale": printed.scale,
-        "mi_bits_covers": printed.covers,
+    whole = {
+        "budget": asked or None,
+        **_describe_printed(printed),
+        **_describe_accounts(accounts),
+        "delta": budget.delta,
+        "covers": COVERS,
+        "row_norm": problem.row_norm,
+        "rows_scaled_down": None if problem.scaled_down is None else int(problem.scaled_down.sum()),
+        "statements": state_releases(problem.client_names, releases, accounts, budget.row_norm),
     }
+    clients = [
+        {
+            "mi_bits": None if printed is None else _finite(float(printed.bits[client])),
+            **_describe_accounts([account]),
+            "rows_scaled_down": None
+            if problem.scaled_down is None
+            else int(problem.scaled_down[client]),
+        }
+        for client, account in enumerate(accounts)
+    ]
+    return whole, clients
+
+
+def _describe_printed(printed: PrintedBudget | None) -> dict[str, Any]:
+    return {
+        "noise_sigma": printed and printed.sigma,
+        "mi_bits": printed and _finite(printed.largest),
+        "mi_bits_scale": printed and printed.scale,
+        "mi_bits_covers": printed and printed.covers,
+    }
+
+
+def _describe_accounts(accounts: Sequence[Account]) -> dict[str, Any]:
+    return {
+        "coded_epsilon": _largest([account.coded for account in accounts]),
+        "epsilon": _largest([account.whole for account in accounts]),
+    }
+
+
+def _largest(guarantees: Sequence[Guarantee | None]) -> float | None:
+    """The weakest of all clients' guarantees; one client without any leaves none."""
+    found = [guarantee.epsilon for guarantee in guarantees if guarantee is not None]
+    return max(found) if found and len(found) == len(guarantees) else None
 
 
 def _finite(value: float) -> float | None:

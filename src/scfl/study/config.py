@@ -15,7 +15,7 @@ from typing import Any, Literal, get_type_hints
 from scfl.core.availability import Always, Availability
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, wireless_edge
-from scfl.core.parameter import Requirements, build, show, suggest
+from scfl.core.parameter import Requirements, build, suggest
 from scfl.data.catalogue import known_sets
 from scfl.data.features import RandomFourier
 from scfl.data.partition import Iid, LabelSorted
@@ -24,6 +24,7 @@ from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
 from scfl.privacy.budget import Budget
 from scfl.study.availability import read_availability
+from scfl.study.budget import check_budget
 
 DATASETS = ("digits", "regression", *known_sets())
 
@@ -266,7 +267,7 @@ def check_tables(tables: Mapping[str, Any], *, name: str, folder: Path = Path())
             problems += [problem.within(key) for problem in error.problems]
     methods = _collect(lambda: _build_methods(tables), problems)
     if "privacy" in sections and methods is not None:
-        problems += _check_budget(sections["privacy"], tables, methods)
+        problems += check_budget(sections["privacy"], tables, methods)
     availability = _collect(lambda: _read_availability(tables, folder), problems)
     seeds = _collect(lambda: _read_seeds(tables.get("seeds", 5)), problems)
     given = tables.get("name", name)
@@ -360,34 +361,6 @@ def _build_methods(tables: Mapping[str, Any]) -> dict[str, Method]:
     if problems:
         raise ConfigError(problems)
     return methods
-
-
-def _check_budget(
-    budget: Budget, tables: Mapping[str, Any], methods: Mapping[str, Method]
-) -> list[Problem]:
-    """Noise comes from a budget or from the methods, and a budget needs noise to set."""
-    if not budget.calibrates:
-        return []
-    if not any(hasattr(method, "noise") for method in methods.values()):
-        return [
-            Problem(
-                "privacy",
-                "no method here has noise that could be set by a budget; "
-                "leave the table out or add a method that codes data, such as [methods.scfl]",
-            )
-        ]
-    owners = {"defaults": _table(tables, "defaults")}
-    owners |= {f"methods.{label}": entry for label, entry in tables["methods"].items()}
-    return [
-        Problem(
-            f"{owner}.noise",
-            f"{show(entry['noise'])} is given, and [privacy] asks for the noise that its budget "
-            "needs; leave one of them out",
-        )
-        for owner, entry in owners.items()
-        if "noise" in entry
-        and (not isinstance(entry["noise"], Mapping) or "sigma" in entry["noise"])
-    ]
 
 
 def _merge(kind: type[Method], shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from scfl.core.fleet import Fleet
 from scfl.data.catalogue import known_sets
 from scfl.data.install import identify_set, load_set
 from scfl.data.problem import Problem, make_problem
+from scfl.data.row_norm import bound_rows
 from scfl.errors import ConfigError, DataError
 from scfl.methods.protocol import Deadline, Method
 from scfl.methods.releases import list_releases
@@ -32,7 +33,7 @@ from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import STATUSES, Result
 from scfl.runtime.simulator import simulate
 from scfl.runtime.stability import Stability
-from scfl.study.account import account_for
+from scfl.study.account import describe_privacy
 from scfl.study.availability import describe_availability
 from scfl.study.config import (
     ClockSection,
@@ -54,11 +55,13 @@ class ProblemSource:
     partition: PartitionSection
     path: Path | None
     digest: str
+    row_norm: float | None = None
 
     def describe(self) -> dict[str, Any]:
         """What identifies the problem, wherever its file lies."""
         section = {**asdict(self.section), "dataset": self.digest or self.section.dataset}
-        return {"problem": section, "partition": asdict(self.partition)}
+        bound = {} if self.row_norm is None else {"row_norm": self.row_norm}
+        return {"problem": section, "partition": asdict(self.partition), **bound}
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,11 @@ class Outcome:
 
 def locate_problem(study: StudyConfig) -> ProblemSource:
     """Say where a study's problem comes from; a file or a set is named by its content."""
-    section = study.problem
+    section, row_norm = study.problem, study.privacy.row_norm
     if section.dataset in ("digits", "regression"):
-        return ProblemSource(section, study.partition, None, "")
+        return ProblemSource(section, study.partition, None, "", row_norm)
     if section.dataset in known_sets():
-        return ProblemSource(section, study.partition, *identify_set(section.dataset))
+        return ProblemSource(section, study.partition, *identify_set(section.dataset), row_norm)
     path = study.folder / section.dataset
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -124,7 +127,7 @@ def locate_problem(study: StudyConfig) -> ProblemSource:
             f"{path}: cannot be read ({error.strerror}); give the path of an .npz file "
             "relative to the configuration"
         ) from None
-    return ProblemSource(section, study.partition, path.resolve(), digest)
+    return ProblemSource(section, study.partition, path.resolve(), digest, row_norm)
 
 
 def load_problem(study: StudyConfig) -> Problem:
@@ -161,7 +164,7 @@ def build_problem(source: ProblemSource) -> Problem:
             f"partition.kind = 'column' needs an array named 'clients' in {section.dataset}; "
             "add it, or choose another kind"
         )
-    return make_problem(
+    problem = make_problem(
         dataset.X,
         dataset.y,
         clients=clients,
@@ -174,6 +177,7 @@ def build_problem(source: ProblemSource) -> Problem:
         random_state=section.random_state,
         name=source.path.stem if source.path else section.dataset,
     )
+    return problem if source.row_norm is None else bound_rows(problem, source.row_norm)
 
 
 def list_jobs(study: StudyConfig) -> list[Job]:
@@ -272,7 +276,7 @@ def execute(job: Job, problem: Problem | None = None) -> Outcome:
         count_setup=job.clock.setup == "counted",
         coding=job.clock.coding,
     )
-    privacy, client_privacy = account_for(result, job.privacy)
+    privacy, client_privacy = describe_privacy(result, job.privacy)
     return Outcome(
         summary={**_summarise(job, result), "privacy": privacy},
         clients=[

@@ -103,38 +103,8 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """A client sent coded rows, once: so many in each of ``codes`` codes of different rows."""
-
-    rows: int
-    sigma: float
-    labels_noised: bool
-    layout: str
-    codes: int = 1
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """A client sent a gradient in each of so many rounds."""
-
-    rounds: int
-    rows_per_round: float
-    sigma: float
-
-
-@dataclass(frozen=True)
-class Products:
-    """A client sent exact sums of products, once."""
-
-    columns: int
-
-
-Release = Sketch | Gradients | Products
-
-
-@dataclass(frozen=True)
 class ClientRecord:
-    """What one client was asked for, what that cost before training, and what it released."""
+    """What one client was asked for, and what that cost before training."""
 
     client: int
     name: str
@@ -144,7 +114,6 @@ class ClientRecord:
     encoding_s: float
     coded_upload_s: float
     coded_upload_bytes: float
-    releases: tuple[Release, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +147,11 @@ class Run:
     trace: Trace
     privacy: Mapping[str, Any] = field(default_factory=dict)
     warning: str | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What clients released and what is guaranteed of it, in words."""
+        return tuple(self.privacy.get("statements", ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,30 +320,6 @@ def _client(fields: Fields) -> ClientRecord:
         encoding_s=fields.number("encoding_s"),
         coded_upload_s=fields.number("coded_upload_s"),
         coded_upload_bytes=fields.number("coded_upload_bytes"),
-        releases=tuple(_release(event) for event in fields.items("releases")),
-    )
-
-
-def _release(fields: Fields) -> Release:
-    kind = fields.text("kind")
-    if kind == "sketch":
-        return Sketch(
-            rows=fields.whole("rows"),
-            sigma=fields.number("sigma"),
-            labels_noised=fields.flag("labels_noised"),
-            layout=fields.text("layout"),
-            codes=fields.whole("codes"),
-        )
-    if kind == "gradients":
-        return Gradients(
-            rounds=fields.whole("rounds"),
-            rows_per_round=fields.number("rows_per_round"),
-            sigma=fields.number("sigma"),
-        )
-    if kind == "products":
-        return Products(columns=fields.whole("columns"))
-    raise OutputError(
-        f"{fields.where} has an event {kind!r}; this scfl knows sketch, gradients and products"
     )
 
 

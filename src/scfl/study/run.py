@@ -283,6 +283,8 @@ def _describe_problem(problem: Problem) -> dict[str, Any]:
         "client_classes": None if counts is None else counts.tolist(),
         "optimum_loss": optimum[0],
         "optimum_accuracy": optimum[1],
+        "row_norm": problem.row_norm,
+        "rows_scaled_down": None if problem.scaled_down is None else problem.scaled_down.tolist(),
     }
 
 

@@ -1,0 +1,241 @@
+"""The commands on privacy: how much noise a budget needs, and what a given noise is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from scfl.cli.console import OUT, AsJson, print_json
+from scfl.core.parameter import Requirements
+from scfl.privacy.attacker import describe_attackers
+from scfl.privacy.mutual_information import COVERS as PRINTED_COVERS
+from scfl.privacy.mutual_information import bound_row_information, state_bits
+from scfl.privacy.sketch import (
+    COVERS,
+    Guarantee,
+    bound_ratio,
+    find_delta,
+    find_epsilon,
+    find_noise,
+    find_rows,
+)
+from scfl.report.privacy import print_account
+
+app = typer.Typer(
+    name="privacy",
+    help="How much noise a budget needs, and what a given noise is worth.",
+    no_args_is_help=True,
+)
+
+Rows = Annotated[int, typer.Option("--rows", help="Coded rows of one client, in one code.")]
+Noise = Annotated[float, typer.Option("--noise", help="Noise sigma on each coded entry.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Budget: epsilon, for one row.")]
+Delta = Annotated[float, typer.Option("--delta", help="Budget: delta, for one row.")]
+RowNorm = Annotated[
+    float | None,
+    typer.Option("--row-norm", help="Bound on the norm of every row (x, y); never guessed."),
+]
+Eigenvalue = Annotated[
+    float,
+    typer.Option(
+        "--eigenvalue",
+        help="Lower bound on the smallest eigenvalue of the client's [X Y]^T [X Y], itself "
+        "published with privacy.",
+    ),
+]
+Energy = Annotated[
+    float, typer.Option("--energy", help="h^2 of the printed budget; 0 is the worst case.")
+]
+EntryBound = Annotated[
+    float | None,
+    typer.Option("--entry-bound", help="Largest |x| of an entry; the row norm by default."),
+]
+
+
+@app.command()
+def noise(
+    *,
+    rows: Rows,
+    epsilon: Epsilon,
+    delta: Delta,
+    row_norm: RowNorm = None,
+    eigenvalue: Eigenvalue = 0.0,
+    energy: Energy = 0.0,
+    entry_bound: EntryBound = None,
+    as_json: AsJson = False,
+) -> None:
+    """The least noise with which a code of so many rows keeps (epsilon, delta)."""
+    norm = _need(row_norm)
+    sigma = find_noise(epsilon, delta, rows=rows, row_norm=norm, eigenvalue=eigenvalue)
+    held = Guarantee(epsilon, delta)
+    account = _account(
+        rows=rows,
+        sigma=sigma,
+        held=held,
+        row_norm=norm,
+        eigenvalue=eigenvalue,
+        energy=energy,
+        entry_bound=entry_bound,
+    )
+    _print(account, as_json)
+
+
+@app.command()
+def epsilon(
+    *,
+    rows: Rows,
+    noise: Noise,
+    delta: Delta,
+    row_norm: RowNorm = None,
+    eigenvalue: Eigenvalue = 0.0,
+    energy: Energy = 0.0,
+    entry_bound: EntryBound = None,
+    as_json: AsJson = False,
+) -> None:
+    """The least epsilon that a noise keeps."""
+    norm = _need(row_norm)
+    _refuse_no_noise(noise, eigenvalue, norm)
+    found = find_epsilon(delta, rows=rows, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
+    held = Guarantee(found, delta)
+    account = _account(
+        rows=rows,
+        sigma=noise,
+        held=held,
+        row_norm=norm,
+        eigenvalue=eigenvalue,
+        energy=energy,
+        entry_bound=entry_bound,
+    )
+    _print(account, as_json)
+
+
+@app.command()
+def delta(
+    *,
+    rows: Rows,
+    noise: Noise,
+    epsilon: Epsilon,
+    row_norm: RowNorm = None,
+    eigenvalue: Eigenvalue = 0.0,
+    energy: Energy = 0.0,
+    entry_bound: EntryBound = None,
+    as_json: AsJson = False,
+) -> None:
+    """The least delta that a noise keeps for an epsilon."""
+    norm = _need(row_norm)
+    _refuse_no_noise(noise, eigenvalue, norm)
+    found = find_delta(epsilon, rows=rows, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
+    held = Guarantee(epsilon, found)
+    account = _account(
+        rows=rows,
+        sigma=noise,
+        held=held,
+        row_norm=norm,
+        eigenvalue=eigenvalue,
+        energy=energy,
+        entry_bound=entry_bound,
+    )
+    _print(account, as_json)
+
+
+@app.command()
+def rows(
+    *,
+    noise: Noise,
+    epsilon: Epsilon,
+    delta: Delta,
+    row_norm: RowNorm = None,
+    eigenvalue: Eigenvalue = 0.0,
+    energy: Energy = 0.0,
+    entry_bound: EntryBound = None,
+    as_json: AsJson = False,
+) -> None:
+    """The most coded rows that a noise covers."""
+    norm = _need(row_norm)
+    _refuse_no_noise(noise, eigenvalue, norm)
+    most = find_rows(epsilon, delta, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
+    held = Guarantee(epsilon, delta)
+    account = _account(
+        rows=most,
+        sigma=noise,
+        held=held,
+        row_norm=norm,
+        eigenvalue=eigenvalue,
+        energy=energy,
+        entry_bound=entry_bound,
+    )
+    _print(account, as_json)
+
+
+def _account(
+    *,
+    rows: int,
+    sigma: float,
+    held: Guarantee,
+    row_norm: float,
+    eigenvalue: float,
+    energy: float,
+    entry_bound: float | None,
+) -> dict[str, Any]:
+    """Everything that there is to say about so many coded rows with such noise."""
+    with Requirements() as require:
+        require.number("energy", energy, at_least=0)
+    scale = row_norm if entry_bound is None else entry_bound
+    bits = float(state_bits(rows, energy, sigma, scale=scale))
+    ratio = bound_ratio(sigma, row_norm=row_norm, eigenvalue=eigenvalue)
+    attackers = describe_attackers(rows=rows, sigma=sigma, row_norm=row_norm, printed_bits=bits)
+    return {
+        "rows": rows,
+        "noise": sigma,
+        "epsilon": held.epsilon,
+        "delta": held.delta,
+        "row_norm": row_norm,
+        "eigenvalue": eigenvalue,
+        "leverage": ratio / (1 + ratio),
+        "covers": COVERS,
+        "printed_bits": _finite(bits),
+        "printed_scale": scale,
+        "printed_energy": energy,
+        "printed_covers": PRINTED_COVERS,
+        "row_information_nats": _finite(bound_row_information(rows, sigma, row_norm=row_norm)),
+        "attackers": [asdict(attacker) for attacker in attackers],
+    }
+
+
+def _need(row_norm: float | None) -> float:
+    with Requirements() as require:
+        require.that(
+            row_norm is not None,
+            "row_norm",
+            "is missing; (epsilon, delta) needs a bound on the norm of every row [x, y], which is "
+            "never guessed from the data: give --row-norm",
+        )
+        if row_norm is not None:
+            require.number("row_norm", row_norm, above=0)
+    assert row_norm is not None
+    return row_norm
+
+
+def _refuse_no_noise(sigma: float, eigenvalue: float, row_norm: float) -> None:
+    with Requirements() as require:
+        require.number("noise", sigma, at_least=0)
+        require.that(
+            sigma != 0 or eigenvalue > row_norm**2,
+            "noise",
+            "0 keeps no budget, however large; give more than 0, or ask `scfl privacy noise` how "
+            "much a budget needs",
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _print(account: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(account)
+    else:
+        print_account(account, OUT)

@@ -1,0 +1,73 @@
+"""From what a client released to what is guaranteed: events in, numbers out.
+
+The guarantee is for one row [x, y] of norm at most C, put in or left out. A row is in one code of
+a client only, so codes of different rows cost as much as one. A sketch whose labels carry no noise
+guarantees nothing, and neither does anything that is sent as it is. A summed sketch is counted as
+if the client's own code were seen: nothing here computes the sum securely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scfl.privacy.events import Gradients, Products, Release, Sketch
+from scfl.privacy.sketch import Guarantee, find_epsilon, find_noise
+
+
+@dataclass(frozen=True)
+class Account:
+    """What holds for one client: for its coded rows by themselves, and for all that it sent."""
+
+    coded: Guarantee | None
+    whole: Guarantee | None
+
+
+def account_for(
+    events: Sequence[Release], *, delta: float | None, row_norm: float | None
+) -> Account:
+    """The guarantees that follow from a client's releases; None where there is none."""
+    if delta is None or row_norm is None:
+        return Account(None, None)
+    sketches = [event for event in events if isinstance(event, Sketch)]
+    others = [event for event in events if not isinstance(event, Sketch)]
+    coded = None
+    if len(sketches) == 1 and sketches[0].sigma > 0 and sketches[0].labels_noised:
+        coded = Guarantee(_find_epsilon(sketches[0], delta, row_norm), delta)
+    if not events:
+        return Account(None, Guarantee(0.0, 0.0))
+    return Account(coded, None if others else coded)
+
+
+def noise_for(events: Sequence[Release], *, epsilon: float, delta: float, row_norm: float) -> float:
+    """The least noise with which every sketch among the events keeps (epsilon, delta)."""
+    return max(
+        (
+            _find_noise(epsilon, delta, event.rows, row_norm * event.row_weight)
+            for event in set(events)
+            if isinstance(event, Sketch)
+        ),
+        default=0.0,
+    )
+
+
+def is_uncovered(event: Release) -> bool:
+    """Whether an event is outside of every guarantee."""
+    if isinstance(event, Products):
+        return True
+    if isinstance(event, Gradients):
+        return event.sigma == 0
+    return event.sigma == 0 or not event.labels_noised
+
+
+@lru_cache(maxsize=4096)
+def _find_epsilon(sketch: Sketch, delta: float, row_norm: float) -> float:
+    return find_epsilon(
+        delta, rows=sketch.rows, sigma=sketch.sigma, row_norm=row_norm * sketch.row_weight
+    )
+
+
+@lru_cache(maxsize=4096)
+def _find_noise(epsilon: float, delta: float, rows: int, row_norm: float) -> float:
+    return find_noise(epsilon, delta, rows=rows, row_norm=row_norm)
