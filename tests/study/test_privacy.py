@@ -84,6 +84,19 @@ def test_a_guarantee_for_rows_is_kept_by_every_coding_method(tmp_path: Path) -> 
     assert "not covered" in runs["one-shot"]["privacy"]["statements"][0]
 
 
+def test_noisy_gradients_are_covered_together_with_the_code(tmp_path: Path) -> None:
+    protected = {**GUARANTEE, "gradient-norm": 2.0, "gradient-noise": 20.0}
+    coins = {"batches": {"subsets": 2, "rule": "bernoulli"}}
+    for number, defaults in enumerate(({"batches": {"subsets": 2}}, coins)):
+        study = tables(privacy=protected, defaults=defaults, methods={"scfl": {}})
+        privacy = run(study, tmp_path / str(number))["scfl"]["privacy"]
+        assert privacy["coded_epsilon"] < privacy["epsilon"] < 2 * privacy["coded_epsilon"]
+        (sentence,) = privacy["statements"]
+        assert "noise sigma 40, each row's own cut to norm 2" in sentence
+        assert "in all of it" in sentence
+        assert ("coins that stay with the client" in sentence) == (number == 1)
+
+
 def test_a_norm_and_a_delta_tell_what_a_printed_budget_is_worth(tmp_path: Path) -> None:
     both = {"mi-bits": 0.5, "delta": 1e-5, "row-norm": 3.0}
     noise = {"noise": {"labels": True}, "batches": {"subsets": 2}}
@@ -108,6 +121,9 @@ def test_a_norm_and_a_delta_tell_what_a_printed_budget_is_worth(tmp_path: Path) 
             {"privacy": GUARANTEE, "methods": {"scfl": {"noise": {"labels": False}}}},
             "methods.scfl.noise: .* is given",
         ),
+        ({"privacy": {"gradient-noise": 1}}, "privacy.gradient-norm: is missing; gradients are"),
+        ({"privacy": {"gradient-norm": 1}}, "privacy.gradient-noise: is missing"),
+        ({"privacy": {"gradient-norm": -1}}, "privacy.gradient-norm: -1 is not allowed"),
         ({"privacy": GUARANTEE, "defaults": {"noise": 0}}, "defaults.noise: 0 is given"),
         ({"privacy": {"mi-bits": 0}}, r"privacy.mi-bits: 0 is not allowed; give a finite number"),
         ({"privacy": {"mi-bit": 1}}, "did you mean 'mi-bits'"),

@@ -1,4 +1,4 @@
-"""The commands on privacy: how much noise a budget needs, and what a given noise is worth."""
+"""The commands on privacy: the noise that a budget needs, what a noise is worth, and attacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import typer
 
 from scfl.cli.console import OUT, AsJson, print_json
 from scfl.core.parameter import Requirements
+from scfl.errors import RunError
 from scfl.privacy.attacker import describe_attackers
+from scfl.privacy.audit import audit_membership, guess_classes, recover_entry
 from scfl.privacy.mutual_information import COVERS as PRINTED_COVERS
 from scfl.privacy.mutual_information import bound_row_information, state_bits
 from scfl.privacy.sketch import (
@@ -22,11 +24,17 @@ from scfl.privacy.sketch import (
     find_noise,
     find_rows,
 )
-from scfl.report.privacy import print_account
+from scfl.report.findings import (
+    report_classes,
+    report_entry,
+    report_halved,
+    report_membership,
+)
+from scfl.report.privacy import print_account, print_findings
 
 app = typer.Typer(
     name="privacy",
-    help="How much noise a budget needs, and what a given noise is worth.",
+    help="The noise that a budget needs, what a noise is worth, and attacks on both.",
     no_args_is_help=True,
 )
 
@@ -168,6 +176,46 @@ def rows(
         entry_bound=entry_bound,
     )
     _print(account, as_json)
+
+
+@app.command()
+def audit(
+    *,
+    rows: Annotated[int, typer.Option("--rows", help="Coded rows of one client.")] = 30,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="The promise to attack.")] = 2.0,
+    delta: Annotated[float, typer.Option("--delta", help="Its delta.")] = 1e-5,
+    trials: Annotated[
+        int, typer.Option("--trials", help="Sketches with the row, and as many without.")
+    ] = 200_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the attacks' own draws.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Attack what clients send: membership, an entry from other columns, classes from labels."""
+    sigma = find_noise(epsilon, delta, rows=rows, row_norm=1.0)
+    promise: dict[str, Any] = {
+        "rows": rows,
+        "sigma": sigma,
+        "delta": delta,
+        "trials": trials,
+        "random_state": seed,
+    }
+    findings = [
+        report_membership(audit_membership(**promise)),
+        report_halved(audit_membership(**promise, actual_sigma=sigma / 2)),
+        report_entry(recover_entry(random_state=seed)),
+        report_classes(guess_classes(random_state=seed)),
+        report_classes(guess_classes(label_noise=sigma, random_state=seed)),
+    ]
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        print_findings(findings, OUT)
+    failed = [finding for finding in findings if not finding.expected]
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {len(findings)} audits did not come out as they must: "
+            + "; ".join(f"{finding.attack}: {finding.outcome}" for finding in failed)
+        )
 
 
 def _account(

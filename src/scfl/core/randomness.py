@@ -27,6 +27,8 @@ class Purpose(IntEnum):
     SERVER_BATCHES = 9
     SYNTHETIC = 10
     AVAILABILITY = 11
+    AUDIT = 40
+    GRADIENT_NOISE = 41
 
 
 def stream(seed: int, purpose: Purpose, *coordinates: int) -> np.random.Generator:

@@ -170,6 +170,17 @@ def draw_rows(
     return Draw(lengths, start, taken, scale)
 
 
+def owner_scales(store: RowStore, sampling: Sampling, loads: Ints, subset: int) -> Floats:
+    """What each owner's sum over its drawn rows is multiplied by, whichever rows these are."""
+    lengths = store.lengths[subset]
+    taken = np.minimum(loads, lengths)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(taken > 0, lengths / taken, 0.0)
+    if isinstance(sampling, Bernoulli):
+        return share
+    return np.where(taken > 0, sampling.count * (1.0 if sampling.fixed else share), 0.0)
+
+
 def row_scales(
     store: RowStore,
     sampling: Sampling,

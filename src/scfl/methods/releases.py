@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from scfl.core.sampling import subset_count
+from dataclasses import replace
+
+from scfl.core.sampling import Bernoulli, subset_count
 from scfl.methods.protocol import Code, Plan, ServerOnly
+from scfl.privacy.budget import GradientNoise
 from scfl.privacy.events import Gradients, Products, Release, Sketch
 
 
-def list_releases(plan: Plan, rounds: int) -> list[tuple[Release, ...]]:
+def list_releases(
+    plan: Plan, rounds: int, gradient_noise: GradientNoise | None = None
+) -> list[tuple[Release, ...]]:
     """Each client's releases in a training of so many rounds."""
-    return [_releases_of(plan, client, rounds) for client in range(plan.shape.clients)]
+    return [
+        _releases_of(plan, client, rounds, gradient_noise) for client in range(plan.shape.clients)
+    ]
 
 
-def _releases_of(plan: Plan, client: int, rounds: int) -> tuple[Release, ...]:
+def _releases_of(
+    plan: Plan, client: int, rounds: int, noise: GradientNoise | None
+) -> tuple[Release, ...]:
     events: list[Release] = []
     code = plan.code
     if code is not None and code.content == "products":
@@ -32,8 +41,18 @@ def _releases_of(plan: Plan, client: int, rounds: int) -> tuple[Release, ...]:
             )
     load = int(plan.loads[client])
     if load and rounds and not isinstance(plan.wait, ServerOnly):
-        events.append(Gradients(rounds=rounds, rows_per_round=load))
+        event = Gradients(rounds=rounds, rows_per_round=load)
+        events.append(event if noise is None else _protect(event, plan, client, noise))
     return tuple(events)
+
+
+def _protect(event: Gradients, plan: Plan, client: int, noise: GradientNoise) -> Gradients:
+    """How often a row takes part: by a coin of its own, or whenever its subset has its turn."""
+    protected = replace(event, sigma=noise.sigma, norm=noise.norm)
+    if isinstance(plan.sampling, Bernoulli):
+        rate = min(1.0, event.rows_per_round / int(plan.shape.client_rows[client]))
+        return replace(protected, turns=event.rounds, rate=rate)
+    return replace(protected, turns=-(-event.rounds // plan.sampling.count))
 
 
 def _heaviest_row(plan: Plan, code: Code, client: int, codes: int) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from scfl.privacy.composition import compose
 from scfl.privacy.events import Gradients, Products, Release, Sketch
 from scfl.privacy.sketch import Guarantee, find_epsilon, find_noise
 
@@ -30,14 +31,15 @@ def account_for(
     """The guarantees that follow from a client's releases; None where there is none."""
     if delta is None or row_norm is None:
         return Account(None, None)
-    sketches = [event for event in events if isinstance(event, Sketch)]
-    others = [event for event in events if not isinstance(event, Sketch)]
-    coded = None
-    if len(sketches) == 1 and sketches[0].sigma > 0 and sketches[0].labels_noised:
-        coded = Guarantee(_find_epsilon(sketches[0], delta, row_norm), delta)
     if not events:
         return Account(None, Guarantee(0.0, 0.0))
-    return Account(coded, None if others else coded)
+    sketches = tuple(event for event in events if isinstance(event, Sketch))
+    coded = None
+    if sketches and not any(is_uncovered(event) for event in sketches):
+        coded = Guarantee(_find_epsilon(sketches, delta, row_norm), delta)
+    if any(is_uncovered(event) for event in events):
+        return Account(coded, None)
+    return Account(coded, Guarantee(_find_epsilon(tuple(events), delta, row_norm), delta))
 
 
 def noise_for(events: Sequence[Release], *, epsilon: float, delta: float, row_norm: float) -> float:
@@ -62,10 +64,14 @@ def is_uncovered(event: Release) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _find_epsilon(sketch: Sketch, delta: float, row_norm: float) -> float:
-    return find_epsilon(
-        delta, rows=sketch.rows, sigma=sketch.sigma, row_norm=row_norm * sketch.row_weight
-    )
+def _find_epsilon(events: tuple[Release, ...], delta: float, row_norm: float) -> float:
+    """Exact for one sketch; for anything more, by composition."""
+    first = events[0]
+    if len(events) == 1 and isinstance(first, Sketch):
+        return find_epsilon(
+            delta, rows=first.rows, sigma=first.sigma, row_norm=row_norm * first.row_weight
+        )
+    return compose(events, delta=delta, row_norm=row_norm)
 
 
 @lru_cache(maxsize=4096)

@@ -27,11 +27,18 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Gradients:
-    """One gradient on some rows in each of so many rounds, with noise ``sigma`` on each entry."""
+    """One gradient on some rows in each of so many rounds, with noise ``sigma`` on each entry.
+
+    ``norm`` bounds each row's share in a gradient. A row takes part in at most ``turns`` rounds:
+    for certain where ``rate`` is 1, else with that probability, by a coin that nobody else sees.
+    """
 
     rounds: int
     rows_per_round: int
     sigma: float = 0.0
+    norm: float | None = None
+    turns: int | None = None
+    rate: float = 1.0
     kind: Literal["gradients"] = "gradients"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from scfl.report.findings import Finding
 
 
 def print_account(account: Mapping[str, Any], console: Console) -> None:
@@ -38,6 +40,14 @@ def print_account(account: Mapping[str, Any], console: Console) -> None:
     for attacker in account["attackers"]:
         attackers.add_row(attacker["knows"], attacker["can"])
     console.print(attackers)
+
+
+def print_findings(findings: Sequence[Finding], console: Console) -> None:
+    """What each attack tried, what came out, and whether that is what has to come out."""
+    table = _table("attack", "what came out", "as it must")
+    for finding in findings:
+        table.add_row(finding.attack, finding.outcome, "yes" if finding.expected else "NO")
+    console.print(table)
 
 
 def _table(*heads: str) -> Table:

@@ -10,6 +10,7 @@ the round has closed. Both give the same sum.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,13 +18,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.coding import CodedData
-from scfl.core.gradient import accumulate_gradient, compute_gradient
+from scfl.core.gradient import Clip, accumulate_gradient, compute_gradient
 from scfl.core.randomness import Purpose, stream
-from scfl.core.sampling import Bernoulli, RowStore, Subsets, row_scales
+from scfl.core.sampling import Bernoulli, RowStore, Subsets, owner_scales, row_scales
 from scfl.methods.protocol import Combination, Plan
+from scfl.privacy.budget import GradientNoise
 
 Matrix = NDArray[Any]
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """Clipping and noise of clients' gradients, with the norms of the stored rows."""
+
+    amount: GradientNoise
+    clip: Clip
+
+
+def make_guard(store: RowStore, amount: GradientNoise) -> Guard:
+    """Measure the rows' norms once."""
+    squares = np.einsum("rd,rd->r", store.features, store.features)
+    return Guard(amount, Clip(np.sqrt(squares), amount.norm))
 
 
 def compute_direction(
@@ -38,10 +54,13 @@ def compute_direction(
     round_number: int,
     seed: int,
     gradients: Matrix | None = None,
+    guard: Guard | None = None,
 ) -> Matrix:
     """Weigh the rows of those who arrived and of the coded data, and add them up.
 
-    Clients' ``gradients`` that are known one by one already are not computed again.
+    Clients' ``gradients`` that are known one by one already are not computed again. A ``guard``
+    clips each row's gradient and adds the noise of those who arrived: independent noises, weighted
+    and added, are one noise.
     """
     into = np.zeros(model.shape[::-1], dtype=model.dtype)
     if arrived.any():
@@ -50,7 +69,13 @@ def compute_direction(
             into += np.tensordot(weights.astype(model.dtype), gradients, axes=1).T
         else:
             scales = _client_scales(plan, store, subset, round_number, seed)
-            _accumulate(store, subset, scales, weights, model=model, into=into)
+            clip = None if guard is None else guard.clip
+            _accumulate(store, subset, scales, weights, model=model, into=into, clip=clip)
+            if guard is not None:
+                sent = owner_scales(store, plan.sampling, plan.loads, subset)
+                sigma = guard.amount.sigma * float(np.linalg.norm(weights * sent))
+                generator = stream(seed, Purpose.GRADIENT_NOISE, round_number)
+                into += (sigma * generator.standard_normal(into.shape)).astype(into.dtype)
     if held is not None and plan.code is not None and combination.coded.any():
         part, scales = _draw_coded_rows(plan, held, subset, round_number, seed)
         weights = combination.coded / held.store.lengths[part]
@@ -120,6 +145,7 @@ def compute_gradients(
     subset: int,
     round_number: int,
     seed: int,
+    guard: Guard | None = None,
 ) -> Matrix:
     """Each arrived client's gradient by itself: clients by d by o, zeros for the others."""
     scales = _client_scales(plan, store, subset, round_number, seed).astype(model.dtype)
@@ -129,9 +155,15 @@ def compute_gradients(
         first = begin + int(store.lengths[subset, :client].sum())
         rows = slice(first, first + int(store.lengths[subset, client]))
         weights = scales[rows.start - begin : rows.stop - begin]
+        clip = None if guard is None else guard.clip.of(rows)
         gradients[client] = compute_gradient(
-            store.features[rows], store.targets[rows], model, weights
+            store.features[rows], store.targets[rows], model, weights, clip=clip
         )
+        if guard is not None:
+            sent = owner_scales(store, plan.sampling, plan.loads, subset)[client]
+            generator = stream(seed, Purpose.GRADIENT_NOISE, round_number, client)
+            drawn = generator.standard_normal(model.shape)
+            gradients[client] += (guard.amount.sigma * sent * drawn).astype(model.dtype)
     return gradients
 
 
@@ -155,10 +187,18 @@ def _accumulate(
     *,
     model: Matrix,
     into: Matrix,
+    clip: Clip | None = None,
 ) -> None:
     piece = store.piece(part)
     row_weights = (row_scale * owner_weight[store.owner[piece]]).astype(model.dtype)
-    accumulate_gradient(store.features[piece], store.targets[piece], model, row_weights, into)
+    accumulate_gradient(
+        store.features[piece],
+        store.targets[piece],
+        model,
+        row_weights,
+        into,
+        clip=clip and clip.of(piece),
+    )
 
 
 def _server_loads(rows: int, lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from scfl.core.coding import CodedData
 from scfl.data.problem import Problem
 from scfl.errors import RunError
 from scfl.methods.protocol import Method, Plan
+from scfl.privacy.budget import GradientNoise
 from scfl.runtime.stability import Stability
 
 Floats = NDArray[np.float64]
@@ -119,6 +120,7 @@ class Result:
     model_average: Matrix
     held: CodedData | None
     stability: Stability | None = None
+    gradient_noise: GradientNoise | None = None
     diverged: str | None = None
 
     @property

@@ -36,7 +36,8 @@ from scfl.methods.protocol import (
     State,
     Wait,
 )
-from scfl.runtime.direction import compute_direction, compute_gradients
+from scfl.privacy.budget import GradientNoise
+from scfl.runtime.direction import Guard, compute_direction, compute_gradients, make_guard
 from scfl.runtime.encoding import Coding, collect_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED, Ledger, Result
@@ -63,6 +64,7 @@ def simulate(
     evaluate_every_s: float | None = None,
     count_setup: bool = True,
     coding: Coding = "clients",
+    gradient_noise: GradientNoise | None = None,
 ) -> Result:
     """Train on the virtual clock for a number of rounds, a number of virtual seconds, or both.
 
@@ -70,6 +72,7 @@ def simulate(
     uploaded within it too. ``random_state`` fixes code, noise, batches and delays, and two methods
     with the same one meet the same delays. The model is looked at every so many rounds, or, with
     ``evaluate_every_s``, every so many seconds of training, however short a method's rounds are.
+    ``gradient_noise`` clips each row's gradient and has every client add noise before it sends.
 
     Where the make-up term leaves training without a limit, an ``InstabilityWarning`` says so before
     the first round.
@@ -119,7 +122,15 @@ def simulate(
             warnings.warn(said, InstabilityWarning, stacklevel=2)
         look()
         for played in play_rounds(
-            method, plan, fleet, state, store=store, held=held, budget_s=budget, seed=random_state
+            method,
+            plan,
+            fleet,
+            state,
+            store=store,
+            held=held,
+            budget_s=budget,
+            seed=random_state,
+            guard=None if gradient_noise is None else make_guard(store, gradient_noise),
         ):
             state, closed_s, combination = played.state, played.closed_s, played.combination
             ledger.write(played)
@@ -147,6 +158,7 @@ def simulate(
         model_average=state.average,
         held=held,
         stability=stability,
+        gradient_noise=gradient_noise,
         diverged=diverged,
     )
 
@@ -173,6 +185,7 @@ class _Batch(TypedDict):
     subset: int
     round_number: int
     seed: int
+    guard: Guard | None
 
 
 def play_rounds(
@@ -185,6 +198,7 @@ def play_rounds(
     held: CodedData | None,
     budget_s: float,
     seed: int,
+    guard: Guard | None = None,
 ) -> Iterator[PlayedRound]:
     """Play one round after another for as long as the budget of virtual seconds lasts."""
     server_s, step_s = server_seconds(plan, fleet)
@@ -205,6 +219,7 @@ def play_rounds(
             "subset": subset,
             "round_number": number,
             "seed": seed,
+            "guard": guard,
         }
         arrivals = arrivals.following(arrived, asked)
         if plan.individual:

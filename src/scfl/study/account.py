@@ -24,7 +24,7 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
     where there is no guarantee.
     """
     problem, plan = result.problem, result.plan
-    releases = list_releases(plan, result.rounds)
+    releases = list_releases(plan, result.rounds, result.gradient_noise)
     accounts = [
         account_for(events, delta=budget.delta, row_norm=budget.row_norm) for events in releases
     ]

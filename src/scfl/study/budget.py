@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from scfl.core.parameter import show
-from scfl.errors import Problem
+from scfl.errors import InfeasibleError, Problem
 from scfl.methods.protocol import Method
 from scfl.privacy.budget import Budget
+from scfl.privacy.composition import require_accounting
 
 
 def check_budget(
     budget: Budget, tables: Mapping[str, Any], methods: Mapping[str, Method]
 ) -> list[Problem]:
     """Noise comes from a budget or from the methods, and a budget needs noise to set."""
+    if budget.protects_gradients is not None:
+        try:
+            require_accounting()
+        except InfeasibleError as error:
+            return [problem.within("privacy") for problem in error.problems]
     if not budget.calibrates:
         return []
     if not any(hasattr(method, "noise") for method in methods.values()):

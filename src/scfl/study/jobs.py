@@ -275,6 +275,7 @@ def execute(job: Job, problem: Problem | None = None) -> Outcome:
         evaluate_every_s=job.clock.evaluate_every_s,
         count_setup=job.clock.setup == "counted",
         coding=job.clock.coding,
+        gradient_noise=job.privacy.protects_gradients,
     )
     privacy, client_privacy = describe_privacy(result, job.privacy)
     return Outcome(
@@ -366,7 +367,7 @@ def _describe_clients(result: Result) -> list[dict[str, Any]]:
             "coded_upload_bytes": float(setup.upload_bytes[client]),
             "releases": [asdict(event) for event in events],
         }
-        for client, events in enumerate(list_releases(plan, result.rounds))
+        for client, events in enumerate(list_releases(plan, result.rounds, result.gradient_noise))
     ]
 
 

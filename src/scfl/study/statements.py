@@ -65,7 +65,9 @@ def _describe(events: list[Release]) -> str:
     gradients = [event for event in events if isinstance(event, Gradients)]
     rounds = _range([event.rounds for event in gradients])
     rows = _range([event.rows_per_round for event in gradients])
-    noise = f"noise sigma {first.sigma:g}" if first.sigma else "no noise"
+    noise = "no noise"
+    if isinstance(first, Gradients) and first.sigma:
+        noise = f"noise sigma {first.sigma:g}, each row's own cut to norm {first.norm:g}"
     return f"{rounds} gradients over {rows} rows each with {noise}"
 
 
@@ -94,8 +96,12 @@ def _promise(guarantee: Guarantee, row_norm: float | None) -> str:
 
 
 def _caution(events: tuple[Release, ...]) -> str:
-    summed = any(isinstance(event, Sketch) and event.layout == "summed" for event in events)
-    return " (each client's code taken as seen by itself)" if summed else ""
+    cautions = []
+    if any(isinstance(event, Sketch) and event.layout == "summed" for event in events):
+        cautions.append("each client's code taken as seen by itself")
+    if any(isinstance(event, Gradients) and event.sigma and event.rate < 1 for event in events):
+        cautions.append("rows drawn by coins that stay with the client")
+    return f" ({'; '.join(cautions)})" if cautions else ""
 
 
 def _reason(events: tuple[Release, ...]) -> str:
