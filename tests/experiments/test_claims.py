@@ -87,6 +87,12 @@ def test_places_that_differ_are_named_one_by_one() -> None:
     assert partly.verdict == "reproduced only where a before b without noise, at eps 1"
 
 
+def test_what_holds_in_the_same_places_is_named_together() -> None:
+    yes, no = comparison([1.0] * 10, [2.0] * 10), comparison([2.0] * 10, [1.0] * 10)
+    partly = judged(yes, replace(yes, what="c before b"), no)
+    assert partly.verdict == "reproduced only where a before b, c before b to 0.9"
+
+
 def fast_and_slow() -> Study:
     """A world after the paper's heart, except that DP-CFL is quick and CodedFedL comparable."""
 

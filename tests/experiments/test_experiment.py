@@ -279,7 +279,7 @@ def test_the_overview_names_claims_by_experiments_and_both_clocks() -> None:
     found = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines[2:]}
     assert found[f"| {SENTENCES['fedavg-slow']}"] == "partly (counted: not reproduced) |"
     assert found[f"| {SENTENCES['dropping-ends-lower']}"] == "reproduced |"
-    assert found[f"| {SENTENCES['scfl-best']}"] == " |"
+    assert len(found) == 2
 
 
 def test_the_documentation_shows_what_is_expected() -> None:

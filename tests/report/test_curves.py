@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scfl.report import curves
 from scfl.report.curves import curve_over_seeds, lost_runs
 from scfl.study.summary import summarise
 from tests.invented_study import Past, invent_study
@@ -81,11 +79,10 @@ def test_runs_that_diverged_are_left_out_and_shown_apart() -> None:
     assert curve_over_seeds(study.runs, "accuracy", "apart", 2) is None
 
 
-def test_long_traces_are_thinned_and_keep_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "_MOST_POINTS", 11)
+def test_long_traces_are_thinned_and_keep_their_ends() -> None:
     times = np.arange(1000.0)
     study = invent_study({"a": [Past(times.tolist(), np.linspace(0, 1, 1000).tolist())]})
-    curve = curve_over_seeds(study.runs, "accuracy", "apart", 1)
+    curve = curve_over_seeds(study.runs, "accuracy", "apart", 1, most_points=11)
     assert curve is not None
     assert curve.times_s.size == 11
     assert (curve.times_s[0], curve.times_s[-1]) == (0, 999)

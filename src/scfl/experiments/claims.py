@@ -143,11 +143,14 @@ def _conclude(findings: Sequence[Finding]) -> str:
 
 
 def _name_places(findings: Sequence[Finding]) -> str:
-    """What holds, each with the conditions under which it does."""
+    """What holds, and the conditions under which it does; each is said once."""
     places: dict[str, list[str]] = {}
     for finding in findings:
         places.setdefault(finding.what, []).append(finding.where)
-    return "; ".join(f"{what} {_join(where)}".strip() for what, where in places.items())
+    shared: dict[str, list[str]] = {}
+    for what, where in places.items():
+        shared.setdefault(_join(where), []).append(what)
+    return "; ".join(f"{', '.join(whats)} {where}" for where, whats in shared.items())
 
 
 def _join(places: Sequence[str]) -> str:

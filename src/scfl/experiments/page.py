@@ -13,7 +13,7 @@ from scfl.experiments.outcome import LabelNumbers, Outcome
 from scfl.experiments.sentences import SENTENCES
 from scfl.report.experiment_figures import CLOCK_WORDS
 from scfl.study.summary import Clock, Spread
-from scfl.study.wording import format_loss, format_ratio, format_score, format_seconds
+from scfl.study.wording import format_loss, format_score, format_seconds
 
 _METHOD = (
     "Pairs of runs with the same seed: the median effect, its exact interval (at least 95%, from "
@@ -71,7 +71,8 @@ def write_overview(experiments: Sequence[Experiment]) -> str:
         [sentence, *(_shorten(known, key) for known in verdicts)]
         for key, sentence in SENTENCES.items()
     ]
-    return "\n".join(_table(["claim", *(f"`{each.name}`" for each in told)], rows)) + "\n"
+    tested = [row for row in rows if any(row[1:])]
+    return "\n".join(_table(["claim", *(f"`{each.name}`" for each in told)], tested)) + "\n"
 
 
 def _shorten(verdicts: Mapping[str, str], key: str) -> str:
@@ -148,39 +149,55 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     curves = outcome.experiment.figure.kind == "curves"
     targets = outcome.experiment.figure.targets
     optimum = outcome.studies[None].manifest.problem
+    tried = outcome.studies[None].manifest.config["search"]["learning-rates"]
     rows = []
     for bits, labels in outcome.numbers.items():
         for numbers in labels:
             row = [numbers.label] if curves else [_level(bits), numbers.label]
+            row += [_rate(numbers.rate, tried)]
             rows.append(row + _cells(numbers, targets, curves=curves))
     heads = ["method", "rate", "final accuracy"]
     if curves:
         heads += ["final loss", "s per round", *(f"s to {target:g}" for target in targets), "setup"]
     else:
-        heads = ["budget", *heads, "printed bits", "sigma", "diverged"]
+        heads = ["budget", *heads, "printed bits", "sigma"]
+    heads.append("diverged")
     table = _table(heads, rows)
     if optimum.optimum_accuracy is not None and optimum.optimum_loss is not None:
         best = f"accuracy {optimum.optimum_accuracy:.4f} and loss {optimum.optimum_loss:.4f}"
         table += ["", f"The least-squares optimum has {best}."]
+    tries = ", ".join(f"{rate:g}" for rate in tried)
+    if len(tried) > 1:
+        table += [
+            "",
+            f"Rates are per row, from {tries}; one with a star is at an end of that list.",
+        ]
     return table
 
 
+def _rate(rate: float | None, tried: Sequence[float]) -> str:
+    if rate is None:
+        return "-"
+    return f"{rate:g}*" if len(tried) > 1 and rate in (min(tried), max(tried)) else f"{rate:g}"
+
+
 def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> list[str]:
-    rate = "-" if numbers.rate is None else f"{numbers.rate:g}"
-    shared = [rate, _spread(numbers.accuracy)]
+    accuracy = _spread(numbers.accuracy)
+    diverged = f"{numbers.diverged} of {numbers.runs}"
     if curves:
         return [
-            *shared,
+            accuracy,
             format_loss(numbers.loss.median if numbers.loss else None),
             f"{numbers.round_s:.2f}",
             *(format_seconds(numbers.seconds[target].median) for target in targets),
             format_seconds(numbers.setup_s) if numbers.setup_s else "none",
+            diverged,
         ]
     return [
-        *shared,
+        accuracy,
         "-" if numbers.mi_bits is None else f"{numbers.mi_bits:.3g}",
         "-" if numbers.sigma is None else f"{numbers.sigma:.3g}",
-        f"{numbers.diverged} of {numbers.runs}",
+        diverged,
     ]
 
 
@@ -199,14 +216,17 @@ def _result(finding: Finding) -> list[str]:
     if effect is None:
         return [claimed, "neither gets there", "-", "-"]
     middle, low, high = (
-        format_ratio(_exp(value)) if finding.unit == "seconds" else _format_change(value)
+        _format_ratio(value) if finding.unit == "seconds" else _format_change(value)
         for value in (effect.median, effect.low, effect.high)
     )
     return [claimed, f"{middle} [{low}, {high}]", f"{effect.p_value:.3f}", finding.verdict]
 
 
-def _exp(value: float) -> float:
-    return math.exp(value) if value < math.inf else math.inf
+def _format_ratio(logarithm: float) -> str:
+    if math.isinf(logarithm):
+        return "∞" if logarithm > 0 else "0"
+    ratio = math.exp(logarithm)
+    return f"{ratio:,.0f}x" if ratio >= 99.5 else f"{ratio:.3g}x"
 
 
 def _format_change(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from scfl.experiments.claims import Claim, Comparison, Series
 from scfl.experiments.sentences import REASONS, SENTENCES
@@ -34,7 +34,7 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
 
     scfl, coded = by_method.get("scfl", ()), by_method.get("codedfedl", ())
     dp_cfl, plain = by_method.get("dp-cfl", ()), drops.get(0.0)
-    levels = list(pairwise(sorted(drops)))
+    levels = list(combinations(sorted(drops), 2))
     return _with_comparisons(
         _claim(
             "cfl-fb-slow",

@@ -49,7 +49,14 @@ class Lost:
     values: Floats
 
 
-def curve_over_seeds(runs: Sequence[Run], metric: Metric, clock: Clock, seeds: int) -> Curve | None:
+def curve_over_seeds(
+    runs: Sequence[Run],
+    metric: Metric,
+    clock: Clock,
+    seeds: int,
+    *,
+    most_points: int = _MOST_POINTS,
+) -> Curve | None:
     """The curve of the runs that did not diverge, or None when there is none to draw."""
     lines = [
         (times, values)
@@ -64,9 +71,9 @@ def curve_over_seeds(runs: Sequence[Run], metric: Metric, clock: Clock, seeds: i
     ends = [times[-1] for times, _ in lines]
     start = float(np.median(starts))
     grid = np.unique(np.concatenate([times for times, _ in lines] + [np.array([start])]))
-    if grid.size > _MOST_POINTS:
+    if grid.size > most_points:
         # Thinned by rank, so that points stay dense where models were evaluated often.
-        keep = np.linspace(0, grid.size - 1, _MOST_POINTS).round().astype(np.int64)
+        keep = np.linspace(0, grid.size - 1, most_points).round().astype(np.int64)
         grid = grid[keep]
     table = np.array([_hold(grid, times, values) for times, values in lines])
     spreads = [spread_over_seeds(column.tolist(), seeds) for column in table.T]

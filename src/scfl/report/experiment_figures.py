@@ -26,6 +26,8 @@ from scfl.study.summary import Clock, Spread, spread_over_seeds
 
 _WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 384.0, 236.0, 13.0
 _LEGEND_COLUMNS = 3
+# A panel of this width shows no more of a step curve.
+_POINTS = 150
 # With the setup counted the clock runs from seconds to days; before this nothing happens.
 _FIRST_SECOND = 10.0
 # An accuracy panel shows this much more below the worst final result than is between them all.
@@ -49,7 +51,7 @@ def draw_curves(study: Study, path: Path, *, metric: Metric, clock: Clock) -> Pa
     """Every label's median and band against virtual time, with both iterates' optimum."""
     seeds = len(study.manifest.seeds)
     found = {
-        label: curve_over_seeds(study.of(label), metric, clock, seeds)
+        label: curve_over_seeds(study.of(label), metric, clock, seeds, most_points=_POINTS)
         for label, method in study.methods.items()
         # One upload that is the whole training has no place on a clock that leaves it out.
         if clock == "counted" or method != "one-shot"
@@ -141,7 +143,7 @@ def _save(paint: Callable[[Axes], None], handles: list[Line2D], path: Path) -> P
     legend = _LEGEND_LINE * math.ceil(len(handles) / _LEGEND_COLUMNS) + 4
 
     def compose(figure: Figure) -> None:
-        axes = add_axes(figure, left=46, right=12, bottom=34 + legend, top=22)
+        axes = add_axes(figure, left=46, right=16, bottom=34 + legend, top=22)
         paint(axes)
         figure.legend(
             handles=handles,

@@ -179,7 +179,8 @@ class SearchSection:
     """A search over learning rates, the same for every method: the grid is everybody's budget.
 
     Each rate is tried with each of ``seeds`` (the study's first by default) for as long as the
-    study itself trains, and the one with the lowest training loss wins. Test data has no say.
+    study itself trains, and the one with the lowest mean training loss wins; a rate with which any
+    of them diverged is out. Test data has no say.
     """
 
     learning_rates: tuple[float, ...] = ()

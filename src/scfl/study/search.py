@@ -30,7 +30,7 @@ class Choice:
 
 
 def choose_rates(jobs: Sequence[Job], summaries: Sequence[Mapping[str, Any]]) -> dict[str, Choice]:
-    """The rate with the lowest median training loss of each label."""
+    """The rate with the lowest mean training loss of each label; none with which a run diverged."""
     losses: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     seeds: dict[str, list[int]] = defaultdict(list)
     for job, summary in zip(jobs, summaries, strict=True):
@@ -50,16 +50,16 @@ def settle_rates(study: StudyConfig, choices: Mapping[str, Choice]) -> StudyConf
 
 
 def _choose(label: str, table: Mapping[float, Sequence[float]], seeds: Sequence[int]) -> Choice:
-    medians = {rate: float(np.median(losses)) for rate, losses in table.items()}
-    best = min(medians, key=lambda rate: (medians[rate], rate))
-    if not np.isfinite(medians[best]):
+    means = {rate: float(np.mean(losses)) for rate, losses in table.items()}
+    best = min(means, key=lambda rate: (means[rate], rate))
+    if not np.isfinite(means[best]):
         raise RunError(
-            f"{label} diverged with every learning rate of the search ({sorted(medians)}); "
+            f"{label} diverged with every learning rate of the search ({sorted(means)}); "
             "add smaller ones to search.learning-rates"
         )
     return Choice(
         chosen=best,
-        learning_rates=tuple(medians),
-        losses=tuple(loss if np.isfinite(loss) else None for loss in medians.values()),
+        learning_rates=tuple(means),
+        losses=tuple(loss if np.isfinite(loss) else None for loss in means.values()),
         seeds=tuple(dict.fromkeys(seeds)),
     )
