@@ -117,3 +117,18 @@ def test_the_cheaper_side_is_priced() -> None:
     making, _ = price_preconditioner(6000, 2000, 10)
     assert making == pytest.approx(6000 * 2000**2 / 2 + 2000**3 / 6 + 2 / 3 * 2000**3)
     assert price_preconditioner(10_000, 20_000, 1)[1] > price_preconditioner(6000, 20_000, 1)[1]
+
+
+def test_dimensions_that_only_noise_fills_do_not_count() -> None:
+    """With noise far above the data nothing stands out, and H itself is all the ridge there is."""
+    rng = np.random.default_rng(0)
+    data, noise = rng.standard_normal((400, 20)) * ([3.0] * 3 + [0.01] * 17), 2.0
+    rows = data + noise * rng.standard_normal((400, 20))
+    held = CodedData(store_blocks(rows, rows[:, :1], np.array([[400]])))
+    values = np.linalg.eigvalsh(curvature(held))
+    known = precondition(held, noise_variance=noise**2, share=0.01)
+    blind = precondition(held, share=0.01)
+    standing_out = np.maximum(values - noise**2, 0)
+    assert known.dimension == pytest.approx((standing_out / (values + known.ridge)).sum())
+    assert known.dimension < 4.001
+    assert known.ridge < 0.5 * blind.ridge

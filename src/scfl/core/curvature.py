@@ -5,13 +5,15 @@ Coded rows X~ say more than a gradient. In expectation (1/c) X~^T X~ = X^T X + (
     H = sum_j (1/c_j) X~_j^T X~_j  over the blocks that the server holds,      P = (H + ridge I)^-1
 
 W - P grad f is nearly Newton's step. H errs, as it comes from c rows; but what counts is not d / c,
-it is the effective dimension at the ridge over c,
+it is the effective dimension of the data at the ridge over c. With nu, the curvature that the noise
+adds to every direction (n sigma^2), and h the eigenvalues of H,
 
-    gamma = tr[H P] / c,
+    D = sum_h max(h - nu, 0) / (h + ridge),      gamma = D / c,
 
-because H + ridge and its mean agree within factors (1 -+ sqrt(gamma))^2, up to fluctuations. The
-ridge is the smallest that brings gamma down to ``SHARE``. Noise raises H and the ridge with it;
-nothing is subtracted, so P is positive definite whatever the noise.
+because X^T X, seen through P, then errs by a factor of about (1 -+ sqrt(gamma))^2. Directions that
+noise alone fills do not count: the gradient has little to say along them. The ridge is the smallest
+that brings gamma down to ``SHARE``. Nothing is ever subtracted from H, so P is positive definite
+whatever the noise.
 
 What is inverted depends on the size (``DIRECT`` is the widest matrix that is factored):
 
@@ -25,7 +27,7 @@ many of both        conjugate gradients; coded rows are only multiplied   iterat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -54,14 +56,16 @@ _SMALLEST = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvalues of H, each with how often it counts."""
+    """Eigenvalues of H, each with how often it counts, and what noise adds to them on average."""
 
     values: Floats
     counts: Floats
+    noise: float = 0.0
 
     def dimension(self, ridge: float) -> float:
-        """The effective dimension tr[H (H + ridge)^-1]."""
-        return float((self.counts * self.values / (self.values + ridge)).sum())
+        """The effective dimension of the data, as far as it stands out of the noise."""
+        data = np.maximum(self.values - self.noise, 0.0)
+        return float((self.counts * data / (self.values + ridge)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,25 +97,30 @@ class Preconditioner:
         return _solve_by_gradients(self.rows, self.ridge, direction, self.iterations)
 
 
-def know_curvature(held: CodedData) -> Preconditioner:
+def know_curvature(held: CodedData, *, noise_variance: float = 0.0) -> Preconditioner:
     """The preconditioner of coded data, made when it is first asked for.
 
     It follows from the coded data alone, so it is no part of where a training stands.
     """
     if held not in _KNOWN:
-        _KNOWN[held] = precondition(held)
+        _KNOWN[held] = precondition(held, noise_variance=noise_variance)
     return _KNOWN[held]
 
 
-def precondition(held: CodedData, *, share: float = SHARE, direct: int = DIRECT) -> Preconditioner:
-    """Choose the ridge and make H + ridge invertible on its cheaper side."""
+def precondition(
+    held: CodedData, *, noise_variance: float = 0.0, share: float = SHARE, direct: int = DIRECT
+) -> Preconditioner:
+    """Choose the ridge and make H + ridge invertible on its cheaper side.
+
+    ``noise_variance`` is nu, summed over the blocks: n sigma^2 for either layout.
+    """
     rows, rank = scale_rows(held), effective_rows(held)
     count, width = rows.shape
     side = choose_side(count, width, direct)
     small = None
     if side != "neither":
         small = rows.T @ rows if side == "columns" else rows @ rows.T
-    spectrum = measure_spectrum(rows, small)
+    spectrum = replace(measure_spectrum(rows, small), noise=noise_variance)
     ridge = choose_ridge(spectrum, share * rank)
     dimension = spectrum.dimension(ridge)
     factor, iterations = np.zeros((0, 0), dtype=rows.dtype), 0

@@ -13,8 +13,8 @@ rounds and with stochastic gradients. Nothing is set by hand:
 ============== ======== ==========================================================================
 here           symbol   rule
 ============== ======== ==========================================================================
-ridge          lambda   the smallest with tr[H (H + lambda)^-1] <= c / 10 (``core/curvature.py``)
-gamma          gamma    that effective dimension D over the coded rows c
+ridge          lambda   the smallest with D(lambda) <= c / 10 (``core/curvature.py``)
+gamma          gamma    D, the effective dimension of the data at lambda, over the coded rows c
 step           eta      1 / v, v = (1 - sqrt(gamma))^-2 + D / b + max_i (1 - p_i) / p_i
 ============== ======== ==========================================================================
 
@@ -78,10 +78,16 @@ class Curvature:
         self, plan: Plan, state: State, direction: NDArray[Any], held: CodedData | None
     ) -> State:
         assert held is not None
-        known = know_curvature(held)
+        known = know_curvature(held, noise_variance=noise_curvature(plan))
         eta = direction.dtype.type(1 / second_moment(plan, known))
         model = state.model - eta * known.apply(direction)
         return average_later(state, model)
+
+
+def noise_curvature(plan: Plan) -> float:
+    """What noise adds to every eigenvalue of H on average: n sigma^2, summed or stacked."""
+    assert plan.code is not None
+    return plan.shape.clients * plan.code.noise.sigma**2
 
 
 def second_moment(plan: Plan, known: Preconditioner, *, weighted: bool = True) -> float:

@@ -20,7 +20,7 @@ no arrival probability is needed: outages that nobody foresaw do no harm.
 here           symbol  rule
 ============== ======= ==========================================================================
 ridge, step            as in ``curvature.py``, without the term for missing clients
-anchor         mu      ``_ANCHOR`` lambda / n: of the ridge's share of each client
+anchor         mu      ``_ANCHOR`` (lambda + n sigma^2) / n: of each client's share of what lifts H
 trust          theta   S / (S + Q): S estimates the code's error, Q that of the answers (below)
 ============== ======= ==========================================================================
 
@@ -46,7 +46,7 @@ from scfl.core.curvature import know_curvature, price_preconditioner
 from scfl.core.fleet import Fleet, Shape
 from scfl.methods.batches import Batches
 from scfl.methods.coded_rounds import plan_coded_rounds, require_code
-from scfl.methods.curvature import second_moment
+from scfl.methods.curvature import noise_curvature, second_moment
 from scfl.methods.protocol import Arrivals, Combination, Plan, RowsBy, State
 from scfl.methods.schedule import average_later
 from scfl.methods.vocabulary import check_parameters
@@ -97,8 +97,9 @@ class Resilient:
 
     def step(self, plan: Plan, state: State, direction: Matrix, held: CodedData | None) -> State:
         assert held is not None
-        heard, known = hear(state, plan.shape.clients), know_curvature(held)
-        anchor = _ANCHOR * known.ridge / plan.shape.clients
+        heard, noise = hear(state, plan.shape.clients), noise_curvature(plan)
+        known = know_curvature(held, noise_variance=noise)
+        anchor = _ANCHOR * (known.ridge + noise) / plan.shape.clients
         for client in np.flatnonzero(~heard.arrived).tolist():
             direction = direction + predict(plan, heard, held, client, state.model, anchor=anchor)
         eta = direction.dtype.type(1 / second_moment(plan, known, weighted=False))
