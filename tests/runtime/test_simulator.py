@@ -185,6 +185,7 @@ def test_an_indefinite_make_up_term_is_seen_and_explained() -> None:
     with pytest.warns(InstabilityWarning, match="smallest eigenvalue"):
         result = simulate(problem(), fleet(), method, rounds=3000)
     assert "make-up term" in str(result.diverged)
+    assert "smallest eigenvalue" in str(result.diverged)
 
 
 def test_an_overflow_between_two_looks_is_seen() -> None:

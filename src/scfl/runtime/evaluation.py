@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scfl.data.problem import Problem
 from scfl.methods.protocol import Combination, Method, State
 from scfl.runtime.result import Trace
+from scfl.runtime.stability import Stability
 
 Matrix = NDArray[Any]
 
@@ -87,9 +88,13 @@ def largest_stable_rate(problem: Problem) -> float:
 
 
 def explain_divergence(
-    problem: Problem, method: Method, combination: Combination, state: State
+    problem: Problem,
+    method: Method,
+    combination: Combination,
+    state: State,
+    stability: Stability | None = None,
 ) -> str:
-    """One sentence with the likely cause and the way out."""
+    """One sentence with the likely cause and the way out; ``stability`` is what was foreseen."""
     limit = largest_stable_rate(problem)
     rate = getattr(method, "learning_rate", None)
     said = f"the model exploded by round {state.round}"
@@ -98,10 +103,13 @@ def explain_divergence(
             f"{said}: the learning rate {rate:g} is too large for this problem, on which full "
             f"gradients are stable below about {limit:.3g}; try {limit / 4:.2g}"
         )
-    if combination.shrink > 0:
+    if stability is not None and stability.warning is not None:
+        return f"{said}: {stability.warning}"
+    if combination.shrink > 0 and stability is None:
         return (
-            f"{said}: the make-up term (shrink {combination.shrink:.3g}) takes away more curvature "
-            "than the noisy coded data adds; use less noise, more coded rows or fewer rounds"
+            f"{said}: the make-up term (shrink {combination.shrink:.3g}) may take away more "
+            "curvature than the noisy coded data of the absent adds; use less noise, more coded "
+            "rows or fewer rounds"
         )
     heaviest = float(combination.clients.max(initial=0.0))
     return (

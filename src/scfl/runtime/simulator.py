@@ -144,7 +144,7 @@ def simulate(
             look()
         diverged = None
         if evaluator.exploded and combination is not None:
-            diverged = explain_divergence(problem, method, combination, state)
+            diverged = explain_divergence(problem, method, combination, state, stability)
     return Result(
         problem=problem,
         method=method,

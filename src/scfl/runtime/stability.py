@@ -46,7 +46,7 @@ class Stability:
         if self.folding_rounds is not None:
             grows = f" and the model grows e-fold in about {self.folding_rounds:.3g} rounds"
         return (
-            f"the make-up term takes away n sigma^2 = {found.bias:.3g}, more curvature than the "
+            f"the make-up term takes away n sigma^2 = {found.bias:.4g}, more curvature than the "
             "noisy coded data holds: the smallest eigenvalue of X^T X + X~^T X~ / c - n sigma^2 I "
             f"is about {found.estimate:.3g} (at least {found.at_least:.3g}), so training has no "
             f'limit{grows}; use less noise, more coded rows, make-up = "safe" or false where the '

@@ -422,3 +422,14 @@ def test_nobody_for_too_long_ends_the_run_with_its_model(tmp_path: Path) -> None
         RunError, match="no client was there for 60 s; the model of round 7 is kept"
     ):
         script.run()
+
+
+def test_a_make_up_term_without_a_limit_is_told_when_training_begins(tmp_path: Path) -> None:
+    """From the coded data that came over the wire, before the first round."""
+    noisy = scfl.SCFL(learning_rate=0.01, coded_rows=40, deadline_s=20.0, noise=30.0)
+    session = play(tmp_path, replace(TERMS, method=noisy, rounds=1)).session
+    said = [event.sentence for event in session.events]
+    begun = next(place for place, words in enumerate(said) if words.startswith("training begins"))
+    assert said[begun + 1].startswith("warning: the make-up term takes away")
+    calm = play(tmp_path / "calm", replace(TERMS, rounds=1)).session
+    assert not any(event.sentence.startswith("warning") for event in calm.events)

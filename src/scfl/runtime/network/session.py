@@ -38,6 +38,7 @@ from scfl.runtime.network.training import STALE, Training
 from scfl.runtime.network.upload import Upload, assemble_code, open_uploads
 from scfl.runtime.network.watching import Curve, Watcher
 from scfl.runtime.network.wire import CodePart, Gradient, Message, Stop
+from scfl.runtime.stability import foresee_stability
 
 Phase = Literal["enrolling", "coding", "training", "done"]
 
@@ -324,6 +325,10 @@ class Session:
         self.phase, self.training_began_at = "training", now
         self._look()
         self._tell(f"training begins with {len(members)} clients")
+        assert self.training is not None
+        seen = foresee_stability(self.terms.method, self.training.plan, self.training.held)
+        if seen is not None and seen.warning is not None:
+            self._tell(f"warning: {seen.warning}")
 
     def _take_in(self, members: list[int], state: State) -> None:
         """Train with these members from now on, from where training stands."""
