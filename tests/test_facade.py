@@ -7,11 +7,11 @@ import inspect
 import scfl
 
 PUBLIC = """
-    AdaptiveSCFL Always Batches CFLFB CodedFedL Curvature DPCFL Departures Diurnal DoublyRobust
-    FLIPW FLPMA FedAvg Fleet Iid Independent InstabilityWarning LabelSorted LateJoiners Noise
-    OneShot Outages Problem RandomFourier Resilient Result SCFL ScflError Shape ShiftedExponential
-    StandIn StepDecay TheoremOne Trace WirelessEdge find_method known_methods make_problem
-    register simulate wireless_edge
+    AdaptiveSCFL Always Batches Budget CFLFB CodedFedL Curvature DPCFL Departures Diurnal
+    DoublyRobust FLIPW FLPMA FedAvg Fleet Iid Independent InstabilityWarning LabelSorted
+    LateJoiners Noise OneShot Outages Problem RandomFourier Resilient Result SCFL ScflError Shape
+    ShiftedExponential StandIn StepDecay TheoremOne Trace WirelessEdge bound_rows calibrate
+    find_method known_methods make_problem register simulate wireless_edge
 """
 
 
