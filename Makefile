@@ -10,16 +10,20 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet install --no-deps
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types layers pins docs experiments bench clean
+.PHONY: help demo test test-network check lint types layers pins docs experiments bench clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.runs ## train on a simulated wireless edge and write runs/demo/report.html
 	$(VENV)/bin/scfl demo --out runs/demo
 
 test: $(VENV)/.develops ## run the tests, on every core (make test JOBS=1 ARGS='-k coding')
 	$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+# The limit is for a machine that hangs: it takes about three minutes.
+test-network: $(VENV)/.networks ## run the tests against a real Flower federation on this machine
+	SCFL_TEST_NETWORK=1 timeout --kill-after=30 900 $(PY) -m pytest tests/network $(ARGS)
 
 check: lint types layers pins ## check style, types, layers and pins
 
@@ -73,4 +77,9 @@ $(VENV)/.runs: pyproject.toml requirements/runtime.txt requirements/build.txt
 $(VENV)/.develops: $(VENV)/.runs requirements/dev.txt
 	@echo "Installing what tests and checks scfl, once."
 	@$(PIP) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.networks: $(VENV)/.develops requirements/flower.txt
+	@echo "Installing Flower, once."
+	@$(PIP) -r requirements/flower.txt
 	@touch $@

@@ -49,7 +49,8 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             name = re.match(r"# (\S+\.toml)", text)
             assert name, f"{page}: a TOML block names its file in its first line"
             (tmp_path / name[1]).write_text(text, encoding="utf-8")
-            run_commands(f"scfl check {name[1]}", tmp_path)
+            command = "scfl network check" if "[network]" in text else "scfl check"
+            run_commands(f"{command} {name[1]}", tmp_path)
 
 
 def test_links_lead_somewhere() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from scfl import __version__
-from scfl.cli import data, errata, figure, methods, privacy, study
+from scfl.cli import data, errata, figure, methods, network, privacy, study
 from scfl.cli.console import ERR, OUT
 from scfl.errors import RunError, ScflError
 
@@ -27,6 +27,7 @@ for commands in (study.app, figure.app, methods.app, errata.app):
     app.add_typer(commands)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
+app.add_typer(network.app, name="network")
 
 
 def main() -> None:

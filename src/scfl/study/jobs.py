@@ -30,7 +30,8 @@ from scfl.methods.releases import list_releases
 from scfl.methods.schedule import StepDecay
 from scfl.privacy.budget import Budget
 from scfl.runtime.calibration import calibrate
-from scfl.runtime.result import STATUSES, Result
+from scfl.runtime.network.ledger import MeasuredLedger
+from scfl.runtime.result import STATUSES, Ledger, Result, Trace
 from scfl.runtime.simulator import simulate
 from scfl.runtime.stability import Stability
 from scfl.study.account import describe_privacy
@@ -284,8 +285,8 @@ def execute(job: Job, problem: Problem | None = None) -> Outcome:
             {**client, "privacy": own}
             for client, own in zip(_describe_clients(result), client_privacy, strict=True)
         ],
-        trace=_to_parquet(_tabulate_trace(result)),
-        ledger=_to_parquet(_tabulate_ledger(result)),
+        trace=to_parquet(tabulate_trace(result.trace)),
+        ledger=to_parquet(tabulate_ledger(result.ledger)),
     )
 
 
@@ -371,12 +372,13 @@ def _describe_clients(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _tabulate_trace(result: Result) -> pa.Table:
-    return pa.table(asdict(result.trace))
+def tabulate_trace(trace: Trace) -> pa.Table:
+    """A curve as a table, one row per evaluation."""
+    return pa.table(asdict(trace))
 
 
-def _tabulate_ledger(result: Result) -> pa.Table:
-    ledger = result.ledger
+def tabulate_ledger(ledger: Ledger | MeasuredLedger) -> pa.Table:
+    """A ledger as a table, one row per round and client."""
     rounds, clients = ledger.status.shape
     status = pa.DictionaryArray.from_arrays(
         pa.array(ledger.status.ravel(), pa.int8()), pa.array(STATUSES)
@@ -397,7 +399,8 @@ def _tabulate_ledger(result: Result) -> pa.Table:
     )
 
 
-def _to_parquet(table: pa.Table) -> bytes:
+def to_parquet(table: pa.Table) -> bytes:
+    """A table as the bytes of a file."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()

@@ -43,7 +43,7 @@ from scfl.study.orphan import stop_without
 from scfl.study.search import Choice, choose_rates, settle_rates
 from scfl.study.sharing import hold_problem, prepare_problem
 
-_REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
+REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
 # Solving for the optimum costs d^2 m + d^3; beyond this width it is left out.
 _WIDEST_SOLVED = 5000
 
@@ -228,8 +228,8 @@ def _describe(ready: Ready) -> dict[str, Any]:
         "name": ready.study.name,
         "scfl_version": version("scfl"),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in _REPORTED_PACKAGES},
-        "commit": _find_commit(),
+        "packages": {name: version(name) for name in REPORTED_PACKAGES},
+        "commit": find_commit(),
         "config_hash": hashlib.sha256(
             json.dumps([[job.label, job.key] for job in (*search, *main)]).encode()
         ).hexdigest(),
@@ -288,7 +288,7 @@ def _describe_problem(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _find_commit() -> str | None:
+def find_commit() -> str | None:
     """The commit of the code, where it runs from a checkout."""
     here = Path(__file__).resolve()
 

@@ -47,8 +47,8 @@ TERMS = Terms(
     seed=5,
     dtype="float64",
     fleet=make_small_fleet(PROBLEM),
-    enrol_s=30,
-    setup_s=30,
+    enrol_s=180,  # a busy machine takes long to start four processes
+    setup_s=180,
     patience_s=30,
 )
 

@@ -46,6 +46,7 @@ class Client:
     probe_sent_at: float = 0.0
     probe_seconds: list[float] = field(default_factory=list)
     probe_bytes: int = 0
+    probe_reply: int = 0
     upload: Upload | None = None
     upload_began_at: float = 0.0
     encoding_s: float = 0.0
@@ -103,23 +104,23 @@ def refuse_preparation(client: Client, prepared: Prepared, agreed: tuple[int, in
     return ""
 
 
-def next_probe(client: Client, message_bytes: int) -> Probe | None:
-    """The next of three questions: nothing either way, much down, much up."""
-    client.probe_bytes = min(max(message_bytes, _PROBE_BYTES[0]), _PROBE_BYTES[1])
+def next_probe(client: Client, message_bytes: int, probes: int) -> Probe | None:
+    """The next of three questions: nothing either way, much down, much up; or one for both ways."""
+    size = client.probe_bytes = min(max(message_bytes, _PROBE_BYTES[0]), _PROBE_BYTES[1])
+    asked = [(0, 0), (size, 0), (0, size)] if probes == 3 else [(size, size)]
     number = len(client.probe_seconds)
-    if number == 0:
-        return Probe(0, 0)
-    if number == 1:
-        return Probe(1, 0, np.zeros(client.probe_bytes, dtype=np.uint8))
-    return Probe(2, client.probe_bytes) if number == 2 else None
+    if number >= len(asked):
+        return None
+    down, client.probe_reply = asked[number]
+    return Probe(number, client.probe_reply, np.zeros(down, dtype=np.uint8))
 
 
-def take_echo(client: Client, echo: Echo, at: float) -> str | None:
+def take_echo(client: Client, echo: Echo, at: float, probes: int) -> str | None:
     """Note how long a probe took; say why if it is not the answer that was asked for."""
-    wanted = client.probe_bytes if echo.number == 2 else 0
-    if echo.number != len(client.probe_seconds) or echo.array.nbytes != wanted:
+    if echo.number != len(client.probe_seconds) or echo.array.nbytes != client.probe_reply:
         return f"an answer of {echo.array.nbytes} bytes to probe {echo.number}"
-    client.probe_seconds.append(at - client.probe_sent_at)
+    took = at - client.probe_sent_at
+    client.probe_seconds += [took] if probes == 3 else [0.0, took / 2, took / 2]
     return None
 
 

@@ -52,6 +52,7 @@ class Enrolment:
     columns: list[str] = field(default_factory=list)
     classes: list[Any] | None = None
     width: tuple[int, int] | None = None
+    refusals: list[str] = field(default_factory=list)
 
     def join(self, key: str) -> None:
         """A connection that the lane vouches for; the same key again replaces the old one."""
@@ -70,10 +71,11 @@ class Enrolment:
     def refuse(self, key: str, sentence: str) -> None:
         """Send somebody away for good."""
         client = self.by_key.get(key)
-        who = "a client" if client is None else client.name
         if client is not None:
             client.stage, client.reason = "out", sentence
-        self.tell(f"{who} is refused: {sentence}")
+            sentence = f"{client.name}: {sentence}"
+        self.refusals.append(sentence)
+        self.tell(f"refused: {sentence}")
         self.send(key, Stop(f"refused: {sentence}"))
 
     def take(self, key: str, message: Message, at: float) -> bool:
@@ -83,11 +85,12 @@ class Enrolment:
             case Described() if client is None:
                 self._describe(key, message)
             case Refusal():
-                self.refuse(key, message.sentence[:300])
+                said = message.sentence[:500]
+                self.refuse(key, said if client is None else said.removeprefix(f"{client.name}: "))
             case Prepared() if client is not None and client.stage == "preparing":
                 self._prepare(key, client, message, at)
             case Echo() if client is not None and client.stage == "probing":
-                why = take_echo(client, message, at)
+                why = take_echo(client, message, at, self.terms.probes)
                 if why is None:
                     self._probe(key, client, at)
                 else:
@@ -171,7 +174,7 @@ class Enrolment:
         self._probe(key, client, at)
 
     def _probe(self, key: str, client: Client, at: float) -> None:
-        probe = next_probe(client, self.message_bytes)
+        probe = next_probe(client, self.message_bytes, self.terms.probes)
         if probe is None:
             client.stage = "measured"
         else:

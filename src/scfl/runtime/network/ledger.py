@@ -17,6 +17,7 @@ from scfl.runtime.network.training import ClosedRound
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED
 
 Floats = NDArray[np.float64]
+_TOTALS: tuple[int | str, ...] = (ARRIVED, LATE, ABSENT, "bytes_up", "bytes_down")
 _COLUMNS = ("status", "delay_s", "weight", "bytes_up", "bytes_down")
 
 
@@ -49,6 +50,8 @@ class LedgerBook:
     closed_s: list[float] = field(default_factory=list)
     opened_at: list[float] = field(default_factory=list)
     refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _added: int = 0
+    _totals: dict[int | str, Floats] = field(default_factory=dict)
 
     def write(
         self, closed: ClosedRound, members: list[int], message_bytes: float, closed_s: float
@@ -78,6 +81,25 @@ class LedgerBook:
             if row["status"][client] == LATE and np.isnan(row["delay_s"][client]):
                 row["delay_s"][client] = at - self.opened_at[number]
                 row["bytes_up"][client] += message_bytes
+                if number < self._added:
+                    self._grow("bytes_up", client + 1)[client] += message_bytes
+
+    def totals(self, clients: int) -> dict[int | str, Floats]:
+        """How often each client had each status, and its bytes, from the rounds noted so far."""
+        for row in self.rows[self._added :]:
+            for status in (ARRIVED, LATE, ABSENT):
+                self._grow(status, clients)[: len(row["status"])] += row["status"] == status
+            for name in ("bytes_up", "bytes_down"):
+                self._grow(name, clients)[: len(row[name])] += row[name]
+        self._added = len(self.rows)
+        return {key: self._grow(key, clients) for key in _TOTALS}
+
+    def _grow(self, key: int | str, clients: int) -> Floats:
+        known = self._totals.get(key, np.zeros(0))
+        if len(known) < clients:
+            known = np.concatenate([known, np.zeros(clients - len(known))])
+            self._totals[key] = known
+        return known
 
     def table(self, clients: int) -> dict[str, Floats]:
         """One array of rounds by clients per column."""

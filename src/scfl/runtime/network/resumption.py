@@ -58,6 +58,7 @@ def keep_session(session: Session) -> None:
         "model": training.state.model,
         "average": training.state.average,
         "curve": np.array(session.curve.rows).reshape(-1, 10),
+        "silent": training.silent,
         "closed_s": np.array(session.book.closed_s),
         "fleet.macs_per_s": fleet.macs_per_s,
         "fleet.uplink_bps": fleet.uplink_bps,
@@ -134,4 +135,5 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
     )
     assert session.training is not None
     session.training.estimate = Estimate(*(arrays[f"estimate.{name}"] for name in _ESTIMATE))
+    session.training.silent = arrays["silent"]
     session.training.sizes = Sizes({int(c): float(s) for c, s in facts["sizes"]})

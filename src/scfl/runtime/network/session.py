@@ -356,8 +356,8 @@ class Session:
             learn=self.terms.learn_arrivals,
         )
         if before is not None:
-            self.training.sizes = before.sizes
-        self.watcher.hold(plan, self.training.held)
+            self.training.sizes, self.training.silent = before.sizes, before.silent
+        self.watcher.hold(plan, self.training.held, self.enrolment.classes)
 
     # Rounds.
 
@@ -477,14 +477,13 @@ class Session:
 
     def _look(self) -> None:
         assert self.training is not None
-        moved = sum((row["bytes_up"].sum() for row in self.book.rows), 0.0)
-        sent = sum((row["bytes_down"].sum() for row in self.book.rows), 0.0)
+        moved = self.book.totals(len(self.order))
         self.watcher.look(
             self.curve,
             self.training.state,
             self.book.closed_s[-1] if self.book.closed_s else 0.0,
-            float(moved),
-            float(sent),
+            float(moved["bytes_up"].sum()),
+            float(moved["bytes_down"].sum()),
         )
 
     # Small things.
@@ -496,9 +495,11 @@ class Session:
             self.checkpointed = self.training.state.round
 
     def _too_few(self, count: int, did: str, key: str, seconds: float) -> str:
+        refused = self.enrolment.refusals
+        others = f"; refused: {'; '.join(refused[:3])}" if refused else ""
         return (
             f"{count} of {self.terms.clients} clients {did} within {seconds:g} s and "
-            f"{self.terms.enough} are needed; start the others, or give {key} more time"
+            f"{self.terms.enough} are needed; start the others, or give {key} more time{others}"
         )
 
     def _send(self, key: str, message: Message) -> None:

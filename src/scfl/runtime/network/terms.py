@@ -21,7 +21,8 @@ class Terms:
     ``patience_s`` bounds every wait for people in a round that has no deadline, and how long
     training waits for anybody at all. ``preparation`` is what clients do to their rows before
     training: ``task``, ``features``, ``intercept``, ``dtype``. A ``fleet`` that is known, by the
-    names of its clients, spares the calibration.
+    names of its clients, spares the calibration, and one of the ``probes`` does where each takes
+    long.
     """
 
     method: Method
@@ -39,6 +40,7 @@ class Terms:
     checkpoint_every: int = 20
     dtype: Literal["float32", "float64"] = "float32"
     erasure: float = 0.1
+    probes: Literal[1, 3] = 3
 
     def __post_init__(self) -> None:
         with Requirements() as require:

@@ -34,6 +34,7 @@ from scfl.runtime.network.wire import Gradient, Work, pack_work
 
 Matrix = NDArray[Any]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # What became of an answer, when it was none that counts.
@@ -104,7 +105,7 @@ class Training:
     patience_s: float
     learn: bool = True
     sizes: Sizes = field(default_factory=Sizes)
-    silent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    silent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     open: OpenRound | None = None
     failed: str | None = None
 
@@ -217,10 +218,12 @@ class Training:
             c: current.gradients[c].dtype.type(current.draw.scale[c]) * current.gradients[c]
             for c in counted
         }
-        if len(self.silent) != clients:
-            self.silent = np.zeros(clients, dtype=np.int64)
-        self.silent = np.where(arrived, 0, self.silent + current.asked)
-        arrivals = Arrivals(self.state.round, arrived, self.silent)
+        # Who is away was due to be asked: only rounds in a row tell a departure from a delay.
+        known = np.zeros(clients, dtype=np.int64)
+        known[: len(self.silent)] = self.silent
+        before = Arrivals(self.state.round - 1, np.ones(clients, dtype=bool), known)
+        arrivals = before.following(arrived, self.plan.loads > 0)
+        self.silent = arrivals.silent
         if current.plan.individual:
             arrivals = replace(arrivals, gradients=_stack(scaled, clients, self.state.model))
         combination = self.method.combine(current.plan, arrivals, self.state)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from scfl.core.coding import CodedData
 from scfl.methods.protocol import Plan, State
+from scfl.runtime.network.worker import Holdings, Rows
 from scfl.runtime.result import Trace
 
 Matrix = NDArray[Any]
@@ -38,23 +39,31 @@ class Curve:
 
 @dataclass(eq=False)
 class Watcher:
-    """Measures models; ``classes`` says that the largest output is the predicted class."""
+    """Measures models, on the server's own rows if it holds any."""
 
-    test_features: Matrix | None = None
-    test_targets: Matrix | None = None
-    classify: bool = False
+    holdings: Holdings | None = None
+    _tests: Rows | None = None
+    _classify: bool = False
     _plan: Plan | None = None
     _held: CodedData | None = None
 
     @property
     def source(self) -> str:
         """What losses are measured on."""
-        if self.test_features is not None:
+        if self._tests is not None:
             return "test rows"
         return "coded data" if self._held is not None else "nothing"
 
-    def hold(self, plan: Plan, held: CodedData | None) -> None:
-        """The coded data of who takes part now."""
+    @property
+    def test_rows(self) -> int:
+        """How many rows of the server's own models are measured on."""
+        return 0 if self._tests is None else len(self._tests.features)
+
+    def hold(self, plan: Plan, held: CodedData | None, classes: list[Any] | None) -> None:
+        """The coded data of who takes part now, and the classes that they agreed on."""
+        if self.holdings is not None and self._tests is None:
+            self._tests = self.holdings.prepare(classes, len(classes or ()))
+            self._classify = classes is not None
         weighted = plan.code is not None and plan.code.processed_weight is not None
         self._plan, self._held = plan, None if weighted else held
 
@@ -68,13 +77,13 @@ class Watcher:
 
     def measure(self, model: Matrix) -> tuple[float, float]:
         """Loss per row and accuracy; NaN where there is nothing to tell them by."""
-        if self.test_features is not None and self.test_targets is not None:
-            outputs = self.test_features @ model
-            loss = float(np.square(outputs - self.test_targets, dtype=np.float64).sum())
+        tests = self._tests
+        if tests is not None:
+            outputs = tests.features @ model
+            loss = float(np.square(outputs - tests.targets, dtype=np.float64).sum())
             right = float("nan")
-            if self.classify:
-                hits = outputs.argmax(axis=1) == self.test_targets.argmax(axis=1)
-                right = float(hits.mean())
+            if self._classify:
+                right = float((outputs.argmax(axis=1) == tests.targets.argmax(axis=1)).mean())
             return loss / (2 * len(outputs)), right
         return self._estimate_loss(model), float("nan")
 

@@ -55,6 +55,9 @@ class Rows:
 class Holdings(Protocol):
     """What a client holds: it says what it is, and is turned into rows once."""
 
+    @property
+    def name(self) -> str: ...
+
     def describe(self, preparation: Mapping[str, Any]) -> Described: ...
 
     def prepare(self, classes: list[Any] | None, outputs: int) -> Rows: ...
@@ -72,9 +75,9 @@ class Worker:
     holdings: Holdings
     secret: int
     clock: Callable[[], float] = time.perf_counter
-    _rows: Rows | None = None
+    rows: Rows | None = None
     _store: tuple[int, RowStore] | None = None
-    _coded: tuple[Mapping[str, Any], str, Matrix] | None = field(default=None, repr=False)
+    coded: tuple[Mapping[str, Any], str, Matrix] | None = field(default=None, repr=False)
 
     def answer(self, message: Message, superseded: Callable[[], bool] = never) -> Message | None:
         """The answer to a message; None where none is due, because newer work is waiting."""
@@ -92,50 +95,36 @@ class Worker:
                 case Work():
                     reply = self._sum_gradient(message, superseded)
         except DataError as error:
-            reply = Refusal(str(error))
+            reply = Refusal(f"{self.holdings.name}: {error}")
         return reply
 
     def _prepare(self, message: Prepare) -> Prepared:
-        self._rows = self.holdings.prepare(message.classes, message.outputs)
-        self._store = self._coded = None
-        features, targets = self._rows.features, self._rows.targets
+        self.rows = self.holdings.prepare(message.classes, message.outputs)
+        self._store = self.coded = None
+        features, targets = self.rows.features, self.rows.targets
         return Prepared(
             rows=len(features),
             features=features.shape[1],
             outputs=targets.shape[1],
-            macs_per_s=self._measure_pace(),
+            macs_per_s=measure_macs_per_s(features, targets, self.clock),
         )
-
-    def _measure_pace(self) -> float:
-        """Multiply-accumulates a second, over as many passes as a fair measurement takes."""
-        assert self._rows is not None
-        features, targets = self._rows.features, self._rows.targets
-        model = np.zeros((features.shape[1], targets.shape[1]), dtype=features.dtype)
-        into = np.zeros(model.shape[::-1], dtype=model.dtype)
-        accumulate_gradient(features[:1], targets[:1], model, None, into)
-        macs, started = 0.0, self.clock()
-        while (spent := self.clock() - started) < _MEASURED_S:
-            some = features[: block_rows(*model.shape)]
-            accumulate_gradient(some, targets[: len(some)], model, None, into)
-            macs += 2.0 * some.size * model.shape[1]
-        return macs / spent
 
     def _arrange(self, subsets: int) -> RowStore:
         """The client's own rows in subsets, cut as the server cuts them."""
-        if self._rows is None:
+        if self.rows is None:
             raise DataError("asked to work before the rows were prepared")
         if self._store is None or self._store[0] != subsets:
-            rows = self._rows
+            rows = self.rows
             count = np.array([len(rows.features)])
             self._store = subsets, store_rows(rows.features, rows.targets, count, subsets)
         return self._store[1]
 
     def _send_code(self, message: SendCode) -> CodePart:
-        if self._coded is None or self._coded[0] != message.request:
+        if self.coded is None or self.coded[0] != message.request:
             content = self._encode(message)
             origin = hashlib.sha256(content.data).hexdigest()
-            self._coded = message.request, origin, content
-        _, origin, content = self._coded
+            self.coded = message.request, origin, content
+        _, origin, content = self.coded
         return CodePart(
             origin=origin,
             offset=message.offset,
@@ -181,6 +170,25 @@ class Worker:
                 )
                 accumulate_gradient(features[some], targets[some], model, None, into)
         return Gradient(message.round, self.clock() - started, into)
+
+
+def measure_macs_per_s(
+    features: Matrix | None = None,
+    targets: Matrix | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Multiply-accumulates a second of this machine, on these rows or on some of a usual size."""
+    if features is None or targets is None:
+        features = np.ones((500, 500), dtype=np.float32)
+        targets = np.ones((500, 10), dtype=np.float32)
+    model = np.zeros((features.shape[1], targets.shape[1]), dtype=features.dtype)
+    into = np.zeros(model.shape[::-1], dtype=model.dtype)
+    some = features[: block_rows(*model.shape)]
+    macs, started = 0.0, clock()
+    while (spent := clock() - started) < _MEASURED_S:
+        accumulate_gradient(some, targets[: len(some)], model, None, into)
+        macs += 2.0 * some.size * model.shape[1]
+    return macs / spent
 
 
 def _windows(message: Work, length: int) -> list[slice] | list[NDArray[np.intp]]:

@@ -1,0 +1,155 @@
+"""The configuration of a training on a network, in the same words as a study's.
+
+Flower hands a run's configuration over as flat keys (``method.learning-rate``); tables are made of
+them again, and go through the same dataclasses as everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from scfl.core.parameter import Requirements, build, suggest
+from scfl.data.features import RandomFourier
+from scfl.errors import ConfigError, ParameterError, Problem
+from scfl.methods.protocol import Method
+from scfl.methods.registry import find_method
+from scfl.runtime.network.terms import Terms
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class NetworkSection:
+    """Who takes part, over which lane, for how long; ``out`` is a folder on the server's machine.
+
+    ``listen`` is where the stream lane waits for clients and ``reach`` the address under which they
+    find it (the same, if it is left out). ``test_data`` is a file of the server's own to measure
+    models on, with its ``target`` column. A training that is stopped goes on where it was.
+    """
+
+    out: str
+    clients: int
+    rounds: int
+    least: int | None = None
+    lane: Literal["stream", "messages"] = "stream"
+    listen: str = "127.0.0.1:0"
+    reach: str | None = None
+    seed: int = 0
+    task: Literal["auto", "classification", "regression"] = "auto"
+    intercept: bool = False
+    dtype: Literal["float32", "float64"] = "float32"
+    test_data: str | None = None
+    target: str = "target"
+    learn_arrivals: bool = True
+    enrol_s: float = 120.0
+    setup_s: float = 600.0
+    patience_s: float = 120.0
+    evaluate_every: int = 10
+    checkpoint_every: int = 20
+    erasure: float = 0.1
+
+    def __post_init__(self) -> None:
+        with Requirements() as require:
+            require.that(bool(self.out), "out", "is empty; name a folder on the server's machine")
+            require.choice("lane", self.lane, ("stream", "messages"))
+            require.choice("task", self.task, ("auto", "classification", "regression"))
+            require.that(
+                self.listen.rpartition(":")[2].isdigit(),
+                "listen",
+                f"{self.listen!r} is no address; give host:port, with port 0 for any",
+            )
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """A checked configuration."""
+
+    network: NetworkSection
+    method: Method
+    features: RandomFourier | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """What the session needs of it."""
+        section = self.network
+        shared = {field.name for field in fields(Terms)} & {f.name for f in fields(section)}
+        return Terms(
+            method=self.method,
+            probes=3 if section.lane == "stream" else 1,
+            preparation={
+                "task": section.task,
+                "features": None if self.features is None else _plain(self.features),
+                "intercept": section.intercept,
+                "dtype": section.dtype,
+            },
+            **{name: getattr(section, name) for name in shared},
+        )
+
+    @property
+    def out(self) -> Path:
+        return Path(self.network.out).expanduser()
+
+
+def _plain(features: RandomFourier) -> dict[str, Any]:
+    return {name.replace("_", "-"): value for name, value in asdict(features).items()}
+
+
+def check_network(tables: Mapping[str, Any]) -> NetworkConfig:
+    """Turn tables into a configuration, or raise one error that lists every problem."""
+    known = ("network", "method", "features")
+    problems = [
+        Problem(key, f"there is no such table; {suggest(key, known)}")
+        for key in tables
+        if key not in known
+    ]
+    made: dict[str, Any] = {}
+    for key in known:
+        table = tables.get(key)
+        if key == "features" and table is None:
+            continue
+        try:
+            made[key] = _build(key, {} if table is None else table)
+        except ParameterError as error:
+            problems += [problem.within(key) for problem in error.problems]
+    if not problems:
+        config = NetworkConfig(**made)
+        try:
+            _ = config.terms
+        except ParameterError as error:
+            problems = [
+                Problem(issue.where.replace("_", "-"), issue.sentence).within("network")
+                for issue in error.problems
+            ]
+        else:
+            return config
+    raise ConfigError(problems)
+
+
+def _build(key: str, table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        raise ParameterError(f"{table!r} is a value; write a table [{key}]")
+    if key == "network":
+        return build(NetworkSection, table)
+    if key == "features":
+        return build(RandomFourier, table)
+    if "name" not in table:
+        raise ParameterError(
+            [Problem("name", "is missing; name the method, such as name = 'scfl'")]
+        )
+    own = {name: value for name, value in table.items() if name != "name"}
+    return build(find_method(str(table["name"])), own)
+
+
+def nest(flat: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Tables again from the keys that Flower flattened."""
+    tables: dict[str, Any] = {}
+    for path, value in flat.items():
+        *owners, name = path.split(".")
+        table = tables
+        for owner in owners:
+            table = table.setdefault(owner, {})
+        table[name] = value
+    return tables

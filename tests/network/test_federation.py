@@ -1,0 +1,193 @@
+"""The real thing on loopback: a SuperLink, five SuperNodes, TLS, registered keys.
+
+Run by `make test-network`, which installs Flower. One federation serves all tests, in order; each
+test is bounded in time, and every process is ended by its id.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scfl.runtime.flower.launch import write_app
+from tests.network.federation import (
+    NAME,
+    Federation,
+    federation,
+    processes_below,
+    read_record,
+    wait_for,
+    write_node_key,
+)
+
+CONFIG = """
+[network]
+out = "{out}"
+clients = 5
+rounds = 60
+test-data = "{test}"
+enrol-s = 90.0
+patience-s = 60.0
+checkpoint-every = 5
+
+[method]
+name = "scfl"
+learning-rate = 5.0
+deadline-s = 5.0
+coded-rows = 300
+batches.subsets = 5
+
+[features]
+dimensions = 300
+width = 1.5
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with federation(tmp_path_factory.mktemp("federation")) as made:
+        yield made
+
+
+def configure(running: Federation, name: str, **network: Any) -> tuple[Path, Path]:
+    """A configuration file, and the folder that its training will write."""
+    out = running.folder / name
+    tables = tomllib.loads(CONFIG.format(out=out, test=running.folder / "test.npz"))
+    tables["network"].update(network)
+    write_app(running.folder / f"{name}-app", tables)  # writes TOML, and checks it
+    project = (running.folder / f"{name}-app" / "pyproject.toml").read_text(encoding="utf-8")
+    text = project[project.index("[tool.flwr.app.config") :]
+    path = running.folder / f"{name}.toml"
+    path.write_text(text.replace("tool.flwr.app.config.", ""), encoding="utf-8")
+    return path, out
+
+
+def start(running: Federation, path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "scfl", "network", "run", str(path), NAME]
+    return subprocess.Popen(
+        command, env=running.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+        process.wait(10)
+    return process.returncode, out + err
+
+
+def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federation) -> None:
+    """A node is killed and comes back, the server is killed and goes on; strangers stay out.
+
+    One training instead of four: starting Flower's processes is what takes the time.
+    """
+    path, out = configure(
+        running, "stream", rounds=8000, **{"checkpoint-every": 50, "evaluate-every": 100}
+    )
+    # A node whose key nobody registered, one that knows no TLS, and one that trusts nobody here.
+    write_node_key(running.folder / "node-stranger")
+    running.start_node("stranger", 0, "stranger")
+    running.start(
+        "node-plain",
+        "flower-supernode",
+        *("--superlink", f"{running.host}:{running.port}", "--insecure"),
+        *("--node-config", f'data="{running.folder / "share-0.npz"}" name="plain"'),
+        *("--max-wait-time", "30"),
+    )
+    process = start(running, path)
+    wait_for(lambda: read_record(out).get("round", 0) >= 20, 120, "round 20")
+    running.end("node-3")
+    wait_for(
+        lambda: any(c["name"] == "client 3" and not c["here"] for c in read_record(out)["clients"]),
+        60,
+        "hearing of the killed node",
+    )
+    # The server's own process: the one that runs the ServerApp, and no other.
+    apps = processes_below(running.processes["superlink"].pid)
+    server = [pid for pid, words in apps.items() if "serverapp" in words]
+    reached = read_record(out)["round"]
+    for pid in server:
+        os.kill(pid, signal.SIGKILL)
+    assert server, apps
+    code, said = finish(process)
+    assert code == 1, said
+    assert "without a word" in said or "ended as finished:failed" in said, said
+    running.start_node(3, 3)
+
+    code, said = finish(start(running, path), 150)
+    assert code == 0, said
+    told = read_record(out)
+    assert told["status"] == "complete"
+    assert told["round"] == 8000
+    assert told["accuracy"] > 0.9
+    assert any("training goes on after round" in e["sentence"] for e in told["events"])
+    assert reached < 8000
+    names = {client["name"] for client in told["clients"]}
+    assert names == {f"client {node}" for node in range(5)}
+    assert (out / "report.html").exists()
+    with np.load(out / "model.npz") as model:
+        assert np.isfinite(model["model"]).all()
+    for name in ("node-stranger", "node-plain"):
+        log = running.log(name).lower()
+        assert "describe" not in log
+        assert any(word in log for word in ("error", "denied", "unauthenticated", "fail")), log
+        running.end(name)
+
+
+def test_a_run_that_cannot_be_done_ends_with_one_and_names_the_client(running: Federation) -> None:
+    """Flower itself ends with 0 after this submission."""
+    with np.load(running.folder / "share-2.npz") as whole:
+        X, y = whole["X"].copy(), whole["y"]
+    X[7, 7] = np.nan
+    np.savez(running.folder / "share-broken.npz", X=X, y=y)
+    running.end("node-2")
+    running.start_node(2, "broken")
+    path, out = configure(running, "broken", **{"enrol-s": 30.0})
+    code, said = finish(start(running, path), 120)
+    assert code == 1, said
+    assert "client 2" in said
+    assert "missing or not finite" in said
+    assert "Traceback" not in said
+    assert not (out / "model.npz").exists()
+    assert read_record(out)["status"] == "failed"
+    running.end("node-2")
+    running.start_node(2, 2)
+
+
+def test_a_mistake_in_the_configuration_never_gets_to_flower(running: Federation) -> None:
+    path, _ = configure(running, "mistake")
+    command = [sys.executable, "-m", "scfl", "network", "run", str(path), NAME]
+    done = subprocess.run(
+        [*command, "--set", "method.lerning-rate=1"],
+        env=running.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "method.lerning-rate: there is no such key; did you mean 'learning-rate'?" in done.stderr
+
+
+def test_the_messages_lane_trains_too(running: Federation) -> None:
+    """Rounds of many seconds: two are enough to see that they come and go."""
+    path, out = configure(running, "messages", lane="messages", rounds=2)
+    text = path.read_text(encoding="utf-8").replace("deadline-s = 5.0", "deadline-s = 60.0")
+    path.write_text(text, encoding="utf-8")
+    code, said = finish(start(running, path), 280)
+    assert code == 0, said
+    told = read_record(out)
+    assert told["round"] == 2
+    assert sum(client["arrived"] for client in told["clients"]) >= 6
+    assert told["loss"] < 0.5
