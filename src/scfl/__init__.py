@@ -15,9 +15,10 @@ from scfl.core.coding import Noise
 from scfl.core.delay import ShiftedExponential, WirelessEdge
 from scfl.core.fleet import Fleet, Shape, wireless_edge
 from scfl.data.features import RandomFourier
-from scfl.data.partition import Iid, LabelSorted
+from scfl.data.partition import Dirichlet, Iid, LabelSorted, SizeSkewed
 from scfl.data.problem import Problem, make_problem
 from scfl.data.row_norm import bound_rows
+from scfl.data.scaling import Scaling
 from scfl.errors import ScflError
 from scfl.methods.adaptive_scfl import AdaptiveSCFL
 from scfl.methods.batches import Batches
@@ -55,6 +56,7 @@ __all__ = [
     "CodedFedL",
     "Curvature",
     "Departures",
+    "Dirichlet",
     "Diurnal",
     "DoublyRobust",
     "FedAvg",
@@ -71,9 +73,11 @@ __all__ = [
     "RandomFourier",
     "Resilient",
     "Result",
+    "Scaling",
     "ScflError",
     "Shape",
     "ShiftedExponential",
+    "SizeSkewed",
     "StandIn",
     "StepDecay",
     "TheoremOne",

@@ -187,7 +187,7 @@ def test_the_check_names_bad_data(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         check_study(study(problem={"dataset": str(tmp_path / "none.npz")}))
     np.savez(tmp_path / "good.npz", X=np.ones((10, 2)), y=np.arange(10.0))
-    with pytest.raises(ConfigError, match="needs an array named 'clients'"):
+    with pytest.raises(ConfigError, match="or add an array 'clients'"):
         check_study(
             study(problem={"dataset": str(tmp_path / "good.npz")}, partition={"kind": "column"})
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits as _load_digits
 
 from scfl.core.randomness import Purpose, stream
+from scfl.data.scaling import Scaling
 from scfl.errors import DataError
 
 
@@ -22,6 +23,7 @@ class Dataset:
     y: NDArray[Any]
     clients: NDArray[Any] | None = None
     test: tuple[NDArray[Any], NDArray[Any]] | None = None
+    scaling: Scaling | None = None
 
 
 def load_digits() -> Dataset:

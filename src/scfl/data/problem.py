@@ -16,7 +16,8 @@ from scfl.core.parameter import Requirements, show
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, store_rows
 from scfl.data.features import FeatureMap
-from scfl.data.partition import Iid, LabelSorted, Partition, assign_clients
+from scfl.data.partition import Iid, Partition, assign_clients
+from scfl.data.scaling import FittedScaling, Scaling, fit_scaling
 from scfl.errors import DataError
 from scfl.errors import Problem as Issue
 
@@ -47,6 +48,7 @@ class Problem:
     name: str = "problem"
     row_norm: float | None = None
     scaled_down: Ints | None = None
+    scaling: FittedScaling | None = None
 
     @property
     def shape(self) -> Shape:
@@ -89,9 +91,10 @@ class Problem:
 
     def prepare(self, X: ArrayLike) -> Matrix:
         """Turn raw rows into the features that the model was trained on."""
-        return _map_rows(
-            _check_matrix("X", X), self.feature_map, self.intercept, self.features.dtype
-        )
+        rows = _check_matrix("X", X, gaps=self.scaling is not None)
+        if self.scaling is not None:
+            rows = self.scaling.transform(rows)
+        return _map_rows(rows, self.feature_map, self.intercept, self.features.dtype)
 
     def predict(self, model: Matrix, X: ArrayLike) -> Matrix:
         """Apply a model to raw rows: class labels, or numbers for regression."""
@@ -108,6 +111,7 @@ def make_problem(
     *,
     clients: ArrayLike | Partition | int = 20,
     features: FeatureMap | None = None,
+    scaling: Scaling | None = None,
     test: tuple[ArrayLike, ArrayLike] | None = None,
     test_fraction: float = 0.0,
     task: Task = "auto",
@@ -120,7 +124,8 @@ def make_problem(
     """Build a problem from arrays.
 
     ``clients`` says who holds which row: an array with one client per row, a partition rule such
-    as ``LabelSorted(20)``, or a number for an IID split. ``y`` holds class labels, numbers, or one
+    as ``LabelSorted(20)``, or a number for an IID split. ``scaling`` is measured by each client and
+    comes before ``features``. ``y`` holds class labels, numbers, or one
     column per output; ``task="auto"`` takes floating-point targets for regression and all others
     for class labels. ``test`` holds rows to test on; ``test_fraction`` sets some of ``X`` aside.
     Rows are shuffled within each client, so that any contiguous piece is a fair sample.
@@ -132,15 +137,16 @@ def make_problem(
         require.count("random_state", random_state)
         if isinstance(clients, int):
             require.count("clients", clients, at_least=1)
-    rows = _check_matrix("X", X)
+    gaps = scaling is not None and scaling.missing != "refuse"
+    rows = _check_matrix("X", X, gaps=gaps)
     labels = _check_targets("y", y, len(rows))
     _refuse_huge("X", rows, dtype)
     _refuse_huge("y", labels, dtype)
     by_row = None
-    if not isinstance(clients, (int, LabelSorted, Iid)):
+    if not isinstance(clients, (int, Partition)):
         by_row = _check_clients(clients, len(rows))
     if test is not None:
-        test_rows = _check_matrix("test X", test[0])
+        test_rows = _check_matrix("test X", test[0], gaps=gaps)
         test_labels = _check_targets("test y", test[1], len(test_rows))
         if test_rows.shape[1] != rows.shape[1]:
             raise DataError(
@@ -168,12 +174,7 @@ def make_problem(
         )
     if by_row is None:
         partition = Iid(clients) if isinstance(clients, int) else clients
-        assert isinstance(partition, (LabelSorted, Iid))
-        if partition.clients > len(rows):
-            raise DataError(
-                f"{partition.clients} clients for {len(rows)} training rows; "
-                f"every client needs a row, so give at most {len(rows)} clients"
-            )
+        assert isinstance(partition, Partition)
         by_row = assign_clients(
             partition, labels if labels.ndim == 1 else labels[:, 0], random_state
         )
@@ -187,10 +188,14 @@ def make_problem(
     shuffled = stream(random_state, Purpose.PARTITION, 1).permutation(len(rows))
     order = shuffled[np.argsort(numbers[shuffled], kind="stable")]
     classes, targets, test_targets = _encode_targets(labels[order], test_labels, classify, dtype)
+    rows, client_rows, fitted = rows[order], np.bincount(numbers, minlength=len(names)), None
+    if scaling is not None:
+        fitted = fit_scaling(scaling, np.split(rows, np.cumsum(client_rows)[:-1]))
+        rows, test_rows = fitted.transform(rows), fitted.transform(test_rows)
     return Problem(
-        features=_map_rows(rows[order], features, intercept, np.dtype(dtype)),
+        features=_map_rows(rows, features, intercept, np.dtype(dtype)),
         targets=targets,
-        client_rows=np.bincount(numbers, minlength=len(names)),
+        client_rows=client_rows,
         client_names=tuple(names),
         test_features=_map_rows(test_rows, features, intercept, np.dtype(dtype)),
         test_targets=test_targets,
@@ -198,6 +203,7 @@ def make_problem(
         feature_map=features,
         intercept=intercept,
         name=name,
+        scaling=fitted,
     )
 
 
@@ -243,13 +249,14 @@ def _columns(labels: Matrix, dtype: str) -> Matrix:
     return np.ascontiguousarray(labels if labels.ndim == 2 else labels[:, None], dtype=dtype)
 
 
-def _check_matrix(name: str, values: ArrayLike) -> Matrix:
+def _check_matrix(name: str, values: ArrayLike, *, gaps: bool = False) -> Matrix:
     matrix = np.asarray(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise DataError(f"{name} has shape {matrix.shape}; give a table of rows by columns")
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{name} holds {matrix.dtype} values; give numbers")
-    _refuse_nonfinite(name, matrix)
+    if not gaps:
+        _refuse_nonfinite(name, matrix)
     return matrix
 
 

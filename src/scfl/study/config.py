@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from scfl.core.availability import Always, Availability
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
@@ -18,7 +18,8 @@ from scfl.core.fleet import Fleet, wireless_edge
 from scfl.core.parameter import Requirements, build, suggest
 from scfl.data.catalogue import known_sets
 from scfl.data.features import RandomFourier
-from scfl.data.partition import Iid, LabelSorted
+from scfl.data.partition import Dirichlet, Iid, LabelSorted, Partition, SizeSkewed
+from scfl.data.table import SUFFIXES, TableColumns
 from scfl.errors import ConfigError, ParameterError, Problem
 from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
@@ -31,7 +32,7 @@ DATASETS = ("digits", "regression", *known_sets())
 
 @dataclass(frozen=True)
 class ProblemSection:
-    """``dataset`` names a set, a made-up "regression" (rows, columns, outputs), or an .npz path."""
+    """``dataset`` names a set, a made-up "regression" (rows, columns, outputs), or a file."""
 
     dataset: str = "digits"
     test_fraction: float = 0.2
@@ -40,6 +41,7 @@ class ProblemSection:
     dtype: Literal["float32", "float64"] = "float32"
     random_state: int = 0
     features: RandomFourier | None = None
+    table: TableColumns | None = None
     rows: int = 2000
     columns: int = 50
     outputs: int = 1
@@ -48,10 +50,17 @@ class ProblemSection:
         with Requirements() as require:
             require.that(
                 isinstance(self.dataset, str)
-                and (self.dataset in DATASETS or self.dataset.endswith(".npz")),
+                and (self.dataset in DATASETS or self.dataset.endswith((".npz", *SUFFIXES))),
                 "dataset",
                 f"{self.dataset!r} is not known; {suggest(str(self.dataset), DATASETS)}, "
-                "or the path of an .npz file with arrays X and y",
+                "or the path of an .npz, .csv or .parquet file",
+            )
+            require.that(
+                self.is_table == (self.table is not None),
+                "table",
+                "is missing; name at least the target: [problem.table] target = 'COLUMN'"
+                if self.is_table
+                else f"says what the columns of a table are for, and {self.dataset!r} is none",
             )
             require.number("test_fraction", self.test_fraction, at_least=0, below=1)
             require.choice("task", self.task, ("auto", "classification", "regression"))
@@ -61,24 +70,43 @@ class ProblemSection:
             for name in ("rows", "columns", "outputs"):
                 require.count(name, getattr(self, name), at_least=1)
 
+    @property
+    def is_table(self) -> bool:
+        return isinstance(self.dataset, str) and self.dataset.endswith(SUFFIXES)
+
 
 @dataclass(frozen=True)
 class PartitionSection:
-    """``kind = "column"`` takes the clients that the data file names row by row."""
+    """``kind = "column"`` takes the clients that the data file names row by row.
 
-    kind: Literal["label-sorted", "iid", "column"] = "label-sorted"
+    ``alpha``, ``min-partition-size`` and ``self-balancing`` are for ``kind = "dirichlet"``.
+    """
+
+    kind: Literal[
+        "label-sorted", "iid", "dirichlet", "linear", "square", "exponential", "column"
+    ] = "label-sorted"
     clients: int = 20
+    alpha: float = 0.5
+    min_partition_size: int = 10
+    self_balancing: bool = False
 
     def __post_init__(self) -> None:
         with Requirements() as require:
-            require.choice("kind", self.kind, ("label-sorted", "iid", "column"))
-            require.count("clients", self.clients, at_least=1)
+            require.choice("kind", self.kind, get_args(get_type_hints(type(self))["kind"]))
+        # The rule's own checks are these fields' checks.
+        Dirichlet(self.clients, self.alpha, self.min_partition_size, self.self_balancing)
 
     @property
-    def rule(self) -> LabelSorted | Iid | None:
+    def rule(self) -> Partition | None:
+        if self.kind == "column":
+            return None
         if self.kind == "label-sorted":
             return LabelSorted(self.clients)
-        return Iid(self.clients) if self.kind == "iid" else None
+        if self.kind == "iid":
+            return Iid(self.clients)
+        if self.kind == "dirichlet":
+            return Dirichlet(self.clients, self.alpha, self.min_partition_size, self.self_balancing)
+        return SizeSkewed(self.clients, self.kind)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from scfl.data.catalogue import known_sets
 from scfl.data.install import identify_set, load_set
 from scfl.data.problem import Problem, make_problem
 from scfl.data.row_norm import bound_rows
+from scfl.data.table import load_table
 from scfl.errors import ConfigError, DataError
 from scfl.methods.protocol import Deadline, Method
 from scfl.methods.releases import list_releases
@@ -125,7 +126,7 @@ def locate_problem(study: StudyConfig) -> ProblemSource:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise DataError(
-            f"{path}: cannot be read ({error.strerror}); give the path of an .npz file "
+            f"{path}: cannot be read ({error.strerror}); give the path of a file "
             "relative to the configuration"
         ) from None
     return ProblemSource(section, study.partition, path.resolve(), digest, row_norm)
@@ -151,6 +152,8 @@ def build_problem(source: ProblemSource) -> Problem:
     section, rule = source.section, source.partition.rule
     if source.path is not None and section.dataset in known_sets():
         dataset = load_set(source.path)
+    elif source.path is not None and section.table is not None:
+        dataset = load_table(source.path, section.table, section.task)
     elif source.path is not None:
         dataset = datasets.load_arrays(source.path)
     elif section.dataset == "digits":
@@ -162,14 +165,15 @@ def build_problem(source: ProblemSource) -> Problem:
     clients = dataset.clients if rule is None else rule
     if clients is None:
         raise DataError(
-            f"partition.kind = 'column' needs an array named 'clients' in {section.dataset}; "
-            "add it, or choose another kind"
+            "partition.kind = 'column' needs to know whose each row is: name the column in "
+            f"problem.table.client, or add an array 'clients' to the .npz file ({section.dataset})"
         )
     problem = make_problem(
         dataset.X,
         dataset.y,
         clients=clients,
         features=section.features,
+        scaling=dataset.scaling,
         test=dataset.test,
         test_fraction=section.test_fraction if dataset.test is None else 0.0,
         task=section.task,

@@ -11,6 +11,7 @@ from scfl.core.allocation import allocate
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import largest_loads, subset_count
+from scfl.data.partition import Iid, LabelSorted
 from scfl.errors import ConfigError, InfeasibleError, ParameterError
 from scfl.methods.protocol import Deadline, Plan
 from scfl.methods.sizing import held_rows
@@ -30,7 +31,7 @@ _REDUNDANCIES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 def shape_of(study: StudyConfig) -> Shape:
     """The problem's shape, without making up rows that nobody needs yet."""
     section, rule = study.problem, study.partition.rule
-    if section.dataset != "regression" or rule is None:
+    if section.dataset != "regression" or not isinstance(rule, (LabelSorted, Iid)):
         return load_problem(study).shape
     rows = section.rows - round(section.rows * section.test_fraction)
     if rule.clients > rows:
