@@ -7,11 +7,11 @@ import inspect
 import scfl
 
 PUBLIC = """
-    AdaptiveSCFL Always Batches Budget CFLFB CodedFedL Curvature DPCFL Departures Diurnal
+    AdaptiveSCFL Always Batches Budget CFLFB CodedFedL Curvature DPCFL Departures Dirichlet Diurnal
     DoublyRobust FLIPW FLPMA FedAvg Fleet Iid Independent InstabilityWarning LabelSorted
-    LateJoiners Noise OneShot Outages Problem RandomFourier Resilient Result SCFL ScflError Shape
-    ShiftedExponential StandIn StepDecay TheoremOne Trace WirelessEdge bound_rows calibrate
-    find_method known_methods make_problem register simulate wireless_edge
+    LateJoiners Noise OneShot Outages Problem RandomFourier Resilient Result SCFL Scaling ScflError
+    Shape ShiftedExponential SizeSkewed StandIn StepDecay TheoremOne Trace WirelessEdge bound_rows
+    calibrate find_method known_methods make_problem register simulate wireless_edge
 """
 
 

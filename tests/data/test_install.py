@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -196,6 +197,26 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("SCFL_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(OutputError, match=r"cannot be written .* SCFL_CACHE"):
         install_set("mnist", quiet, write_idx_files(tmp_path / "a", arrays))
+
+
+def test_a_source_that_cannot_be_read_is_named(
+    tmp_path: Path, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_idx_files(tmp_path / "a", arrays)
+    denied = PermissionError(13, "Permission denied", str(source / "t10k-labels-idx1-ubyte"))
+    monkeypatch.setattr("scfl.data.catalogue.read_idx", Mock(side_effect=denied))
+    with pytest.raises(DataError, match=r"t10k-labels-idx1-ubyte: cannot be read \(Permission"):
+        install_set("mnist", quiet, source)
+
+
+def test_a_full_disk_is_not_blamed_on_the_source(
+    tmp_path: Path, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr("scfl.data.install.np.save", Mock(side_effect=full))
+    with pytest.raises(OutputError, match=r"cannot be written \(No space left"):
+        install_set("mnist", quiet, write_idx_files(tmp_path / "a", arrays))
+    assert not dataset_folder("mnist").exists()
 
 
 def test_two_processes_do_not_fill_one_folder(tmp_path: Path, arrays: Arrays) -> None:

@@ -139,6 +139,13 @@ def test_what_cannot_be_used_is_named(change: dict[str, object], sentence: str) 
     assert sentence in str(error.value)
 
 
+def test_a_bad_value_names_the_client_whose_row_it_is_in() -> None:
+    broken = np.where(np.arange(120).reshape(40, 3) == 52, np.nan, X)
+    by_row = np.repeat(["north", "south"], [15, 25])
+    with pytest.raises(DataError, match=r"^X, row 17, client 'south', column 1: nan cannot"):
+        scfl.make_problem(broken, Y, clients=by_row)
+
+
 def test_wrong_parameters_are_reported_together() -> None:
     with pytest.raises(ParameterError) as error:
         scfl.make_problem(X, Y, clients=0, test_fraction=1.0, task="guess")  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scfl.errors import OutputError
+from scfl.errors import DataError, OutputError
 
 _MANIFEST = "manifest.json"
 
@@ -44,7 +44,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         content = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return content if isinstance(content, dict) else None
+    return content if isinstance(content, dict) and "digests" in content else None
 
 
 @contextmanager
@@ -65,9 +65,12 @@ def claim(target: Path) -> Iterator[Path]:
             ) from None
         try:
             yield aside
+        except OutputError:
+            raise
         except OSError as error:
-            if isinstance(error, OutputError):
-                raise
+            if error.filename and aside not in Path(error.filename).parents:
+                reason = error.strerror or error
+                raise DataError(f"{error.filename}: cannot be read ({reason})") from None
             raise unwritable(aside, error) from None
 
 

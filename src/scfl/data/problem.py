@@ -124,10 +124,10 @@ def make_problem(
     """Build a problem from arrays.
 
     ``clients`` says who holds which row: an array with one client per row, a partition rule such
-    as ``LabelSorted(20)``, or a number for an IID split. ``scaling`` is measured by each client and
-    comes before ``features``. ``y`` holds class labels, numbers, or one
-    column per output; ``task="auto"`` takes floating-point targets for regression and all others
-    for class labels. ``test`` holds rows to test on; ``test_fraction`` sets some of ``X`` aside.
+    as ``LabelSorted(20)``, or a number for an IID split. ``scaling`` is measured client by client
+    and comes before ``features``. ``y`` holds class labels, numbers, or one column per output;
+    ``task="auto"`` takes floating-point targets for regression and all others for class labels.
+    ``test`` holds rows to test on; ``test_fraction`` sets some of ``X`` aside.
     Rows are shuffled within each client, so that any contiguous piece is a fair sample.
     """
     with Requirements() as require:
@@ -138,13 +138,15 @@ def make_problem(
         if isinstance(clients, int):
             require.count("clients", clients, at_least=1)
     gaps = scaling is not None and scaling.missing != "refuse"
-    rows = _check_matrix("X", X, gaps=gaps)
+    rows = _check_matrix("X", X, gaps=True)
     labels = _check_targets("y", y, len(rows))
-    _refuse_huge("X", rows, dtype)
-    _refuse_huge("y", labels, dtype)
     by_row = None
     if not isinstance(clients, (int, Partition)):
         by_row = _check_clients(clients, len(rows))
+    if not gaps:
+        _refuse_nonfinite("X", rows, by_row)
+    _refuse_huge("X", rows, dtype)
+    _refuse_huge("y", labels, dtype)
     if test is not None:
         test_rows = _check_matrix("test X", test[0], gaps=gaps)
         test_labels = _check_targets("test y", test[1], len(test_rows))
@@ -274,19 +276,17 @@ def _check_targets(name: str, values: ArrayLike, rows: int) -> Matrix:
     return targets
 
 
-def _refuse_nonfinite(name: str, matrix: Matrix) -> None:
+def _refuse_nonfinite(name: str, matrix: Matrix, by_row: Matrix | None = None) -> None:
     if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         bad = np.argwhere(~np.isfinite(matrix))
         row, column = bad[0]
-        raise DataError(
-            [
-                Issue(
-                    f"{name}, row {row}, column {column}",
-                    f"{matrix[row, column]} cannot be trained on ({len(bad)} such values in all); "
-                    "remove those rows or fill them in",
-                )
-            ]
+        client = "" if by_row is None else f", client {str(by_row[row])!r}"
+        where = f"{name}, row {row}{client}, column {column}"
+        sentence = (
+            f"{matrix[row, column]} cannot be trained on ({len(bad)} such values in all); "
+            "remove those rows or fill them in"
         )
+        raise DataError([Issue(where, sentence)])
 
 
 def _refuse_huge(name: str, values: Matrix, dtype: str) -> None:
