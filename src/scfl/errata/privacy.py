@@ -50,7 +50,8 @@ ERRATA = (
         "The other columns tell the code: at sigma = 0 and d > l_i they determine G, and the entry "
         "follows exactly. It is also about an entry, not a row, and it depends on the data, so "
         "that publishing it leaks.",
-        "`scfl privacy` prints it labelled as such, beside an exact (eps, delta) for rows.",
+        "`scfl privacy` prints it labelled as such, beside an exact (eps, delta) for rows; "
+        "`scfl privacy audit` is the attack in full.",
         _show_entry,
     ),
     Erratum(

@@ -17,9 +17,9 @@ def foresee_trouble(study: StudyConfig, problem: Problem) -> tuple[str, ...]:
 
     The other seeds' codes differ little; every run looks at its own and records what it sees.
     """
-    warnings = {}
+    warnings = []
     for job in list_jobs(study):
-        if job.label in warnings or job.seed != study.seeds[0]:
+        if job.seed != study.seeds[0]:
             continue
         fleet = draw_fleet(job, problem)
         method = settle_method(job, problem, fleet)
@@ -32,5 +32,5 @@ def foresee_trouble(study: StudyConfig, problem: Problem) -> tuple[str, ...]:
             held = collect_code(store, plan, job.seed, "gram-shortcut", lambda: problem.moments)
             seen = foresee_stability(method, plan, held, rate_known=not searched)
         if seen is not None and seen.warning is not None:
-            warnings[job.label] = f"methods.{job.label}: {seen.warning}"
-    return tuple(warnings.values())
+            warnings.append(f"methods.{job.label}: {seen.warning}")
+    return tuple(warnings)
