@@ -60,3 +60,11 @@ def test_a_row_that_enters_with_less_weight_needs_less_noise() -> None:
     assert noise(replace(SKETCH, row_weight=0.5)) == pytest.approx(noise(SKETCH) / 2)
     assert noise(SKETCH, replace(SKETCH, row_weight=0.5)) == noise(SKETCH)
     assert noise(replace(SKETCH, rows=400), SKETCH) > noise(SKETCH)
+
+
+def test_rows_without_weight_are_not_in_the_code() -> None:
+    absent = replace(SKETCH, row_weight=0.0)
+    assert noise_for([absent], epsilon=1, delta=1e-5, row_norm=1.0) == 0
+    account = account_for([absent], delta=1e-5, row_norm=1.0)
+    assert account.whole is not None
+    assert account.whole.epsilon == 0

@@ -19,6 +19,7 @@ import pytest
 
 from scfl.core import coding
 from scfl.report.html import write_report
+from scfl.runtime.network.worker import Worker
 from scfl.study.config import check_tables
 from scfl.study.run import check_study, run_study
 
@@ -89,6 +90,12 @@ def test_no_record_holds_a_number_of_a_code_or_a_noise(
     for number in drawn[:: max(1, drawn.size // 500)]:
         assert f"{number:.9g}" not in everything
         assert repr(float(number)) not in everything
+
+
+def test_a_client_that_is_printed_keeps_its_seed() -> None:
+    secret = 271_828_182_845
+    worker = Worker(holdings=None, secret=secret)  # type: ignore[arg-type]
+    assert str(secret) not in repr(worker)
 
 
 def test_the_watch_would_notice() -> None:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from scfl.core.parameter import Requirements, build, suggest
 from scfl.errors import ConfigError, ParameterError, Problem
-from scfl.privacy.budget import Budget
 from scfl.study.config import StudyConfig, check_tables, parse_tables
 
 Edition = Literal["full", "quick"]
@@ -137,7 +136,7 @@ def _spread_levels(study: StudyConfig, figure: FigureSection) -> tuple[Level, ..
     if not noisy:
         raise ConfigError([Problem("methods", "name one that releases coded data, such as scfl")])
     for bits in sorted(figure.mi_bits, reverse=True):
-        at_budget = replace(study, methods=noisy, privacy=Budget(mi_bits=bits))
+        at_budget = replace(study, methods=noisy, privacy=replace(study.privacy, mi_bits=bits))
         levels.append(Level(f"{bits:g}-bits", bits, at_budget))
     return tuple(levels)
 

@@ -43,6 +43,7 @@ class LabelNumbers:
     seconds: Mapping[float, Spread]
     mi_bits: float | None
     sigma: float | None
+    epsilon: float | None
     diverged: int
     runs: int
 
@@ -146,6 +147,7 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
         seconds={target: spread for target, spread in seconds.items() if spread is not None},
         mi_bits=_median_privacy(runs, "mi_bits"),
         sigma=_median_privacy(runs, "noise_sigma"),
+        epsilon=_median_privacy(runs, "coded_epsilon"),
         diverged=len(runs) - len(whole),
         runs=len(runs),
     )

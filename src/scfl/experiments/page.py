@@ -160,7 +160,7 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     if curves:
         heads += ["final loss", "s per round", *(f"s to {target:g}" for target in targets), "setup"]
     else:
-        heads = ["budget", *heads, "printed bits", "sigma"]
+        heads = ["budget", *heads, "printed bits", "sigma", "exact epsilon"]
     heads.append("diverged")
     table = _table(heads, rows)
     if optimum.optimum_accuracy is not None and optimum.optimum_loss is not None:
@@ -197,6 +197,7 @@ def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> 
         accuracy,
         "-" if numbers.mi_bits is None else f"{numbers.mi_bits:.3g}",
         "-" if numbers.sigma is None else f"{numbers.sigma:.3g}",
+        "-" if numbers.epsilon is None else f"{numbers.epsilon:.3g}",
         diverged,
     ]
 

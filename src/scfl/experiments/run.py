@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scfl.errors import OutputError
 from scfl.experiments.catalogue import Experiment
@@ -29,6 +29,12 @@ from scfl.study.folder import to_json
 from scfl.study.records import Study, load_study
 from scfl.study.run import OnDone, check_study, run_study
 from scfl.study.summary import Clock
+
+Currency = Literal["printed", "exact"]
+CURRENCIES: Mapping[Currency, str] = {
+    "printed": "privacy budget as printed in the paper (bits)",
+    "exact": "exact epsilon of one row of coded data, delta = {delta:g}",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,10 @@ def _draw(outcome: Outcome, out: Path) -> list[tuple[Path, str]]:
     """The pictures of an experiment, and what each shows."""
     name, bare = outcome.experiment.name, outcome.studies[None]
     if outcome.experiment.figure.kind == "budget":
-        return [_draw_budgets(outcome, out / f"{name}.svg")]
+        pictures = [_draw_budgets(outcome, out / f"{name}.svg", "printed")]
+        if any(each.epsilon for labels in outcome.numbers.values() for each in labels):
+            pictures.append(_draw_budgets(outcome, out / f"{name}-exact.svg", "exact"))
+        return pictures
     shown: list[tuple[Metric, Clock]] = [
         ("accuracy", "apart"),
         ("loss", "apart"),
@@ -101,13 +110,18 @@ def _draw(outcome: Outcome, out: Path) -> list[tuple[Path, str]]:
     ]
 
 
-def _draw_budgets(outcome: Outcome, path: Path) -> tuple[Path, str]:
+def _draw_budgets(outcome: Outcome, path: Path, currency: Currency) -> tuple[Path, str]:
     bare = outcome.studies[None]
+    epsilons = {
+        (bits, each.label): each.epsilon
+        for bits, labels in outcome.numbers.items()
+        for each in labels
+    }
     noisy = {label for bits, study in outcome.studies.items() if bits for label in study.labels}
     points = {
         label: [
             Point(
-                bits=bits,
+                budget=bits if currency == "printed" else epsilons[bits, label],
                 accuracy=spread_of(study.of(label), final_accuracy),
                 diverged=sum(run.diverged for run in study.of(label)),
             )
@@ -128,10 +142,11 @@ def _draw_budgets(outcome: Outcome, path: Path) -> tuple[Path, str]:
         bare.methods,
         path,
         title=f"{problem.name}, after {_horizon(bare)}",
+        axis=CURRENCIES[currency].format(delta=bare.manifest.config["privacy"].get("delta", 0)),
         chance=_chance(bare),
         optimum=problem.optimum_accuracy,
     )
-    return drawn, "Final accuracy against the printed privacy budget"
+    return drawn, f"Final accuracy against the {currency} privacy budget"
 
 
 def _horizon(study: Study) -> str:

@@ -48,7 +48,7 @@ def noise_for(events: Sequence[Release], *, epsilon: float, delta: float, row_no
         (
             _find_noise(epsilon, delta, event.rows, row_norm * event.row_weight)
             for event in set(events)
-            if isinstance(event, Sketch)
+            if isinstance(event, Sketch) and event.row_weight > 0
         ),
         default=0.0,
     )
@@ -66,6 +66,10 @@ def is_uncovered(event: Release) -> bool:
 @lru_cache(maxsize=4096)
 def _find_epsilon(events: tuple[Release, ...], delta: float, row_norm: float) -> float:
     """Exact for one sketch; for anything more, by composition."""
+    # Rows that enter a code with no weight at all are not in it.
+    events = tuple(e for e in events if not isinstance(e, Sketch) or e.row_weight > 0)
+    if not events:
+        return 0.0
     first = events[0]
     if len(events) == 1 and isinstance(first, Sketch):
         return find_epsilon(

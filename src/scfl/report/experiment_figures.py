@@ -42,7 +42,7 @@ CLOCK_WORDS: Mapping[Clock, str] = {
 class Point:
     """What one label came to at one budget: None is no noise at all."""
 
-    bits: float | None
+    budget: float | None
     accuracy: Spread
     diverged: int
 
@@ -87,30 +87,36 @@ def draw_budgets(
     path: Path,
     *,
     title: str,
+    axis: str,
     chance: float | None,
     optimum: float | None,
 ) -> Path:
-    """Final accuracy against the printed budget, no noise at the right end.
+    """Final accuracy against the budget, no noise at the right end.
 
-    ``flat`` labels release no coded data, so that a budget for it means nothing to them.
+    ``flat`` labels release no coded data, so that a budget for it means nothing to them. Where
+    every label has budgets of its own, round numbers stand below the axis instead of budgets.
     """
     styles = assign_styles(methods)
-    bits = sorted({point.bits for line in points.values() for point in line if point.bits})
+    lines = [[point.budget for point in line if point.budget] for line in points.values()]
+    budgets = sorted({budget for line in lines for budget in line})
     # "No noise" stands as far from the largest budget as the budgets stand from each other.
-    step = (bits[-1] / bits[0]) ** (1 / max(len(bits) - 1, 1)) if len(bits) > 1 else 2.0
-    bare = bits[-1] * step
+    steps = max(max(map(len, lines)) - 1, 1)
+    step = (budgets[-1] / budgets[0]) ** (1 / steps) if len(budgets) > 1 else 2.0
+    bare = budgets[-1] * step
+    shared = all(sorted(line) == budgets for line in lines)
+    marks = budgets if shared else _round_numbers(budgets[0], budgets[-1])
 
     def paint(axes: Axes) -> None:
         axes.set_xscale("log")
-        axes.set_xlim(bits[0] / step**0.4, bare * step**0.4)
-        axes.xaxis.set_major_locator(FixedLocator([*bits, bare]))
+        axes.set_xlim(budgets[0] / step**0.4, bare * step**0.4)
+        axes.xaxis.set_major_locator(FixedLocator([*marks, bare]))
         axes.xaxis.set_minor_locator(NullLocator())
-        names = {**{value: f"{value:g}" for value in bits}, bare: "no noise"}
+        names = {**{value: f"{value:g}" for value in marks}, bare: "no noise"}
         axes.xaxis.set_major_formatter(
             FuncFormatter(lambda value, _: names[min(names, key=lambda known: abs(known - value))])
         )
         axes.axvline(bare / step**0.5, color=MUTED, linewidth=0.7)
-        axes.set_xlabel("privacy budget as printed in the paper (bits)")
+        axes.set_xlabel(axis)
         axes.set_ylabel("final test accuracy")
         axes.set_title(title)
         for value in (optimum, chance):
@@ -130,6 +136,14 @@ def draw_budgets(
             Line2D([], [], color=INK, marker="x", linestyle="", label="some seeds diverged")
         )
     return _save(paint, handles, path)
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Powers of ten between two numbers, and thrice these."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [
+        mark for power in powers for mark in (10.0**power, 3 * 10.0**power) if low <= mark <= high
+    ]
 
 
 def spread_of(runs: Sequence[Run], value: Callable[[Run], float]) -> Spread:
@@ -188,8 +202,8 @@ def _paint_curve(axes: Axes, curve: Curve, style: Style, *, once: bool) -> None:
 
 
 def _paint_points(axes: Axes, line: Sequence[Point], style: Style, bare: float) -> None:
-    ordered = sorted(line, key=lambda point: math.inf if point.bits is None else point.bits)
-    places = [bare if point.bits is None else point.bits for point in ordered]
+    ordered = sorted(line, key=lambda point: math.inf if point.budget is None else point.budget)
+    places = [bare if point.budget is None else point.budget for point in ordered]
     spreads = [point.accuracy for point in ordered]
     axes.fill_between(
         places,

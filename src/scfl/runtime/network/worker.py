@@ -73,7 +73,7 @@ class Worker:
     """One client's side of the protocol. ``secret`` seeds its code and noise; it is never sent."""
 
     holdings: Holdings
-    secret: int
+    secret: int = field(repr=False)
     clock: Callable[[], float] = time.perf_counter
     rows: Rows | None = None
     _store: tuple[int, RowStore] | None = None
