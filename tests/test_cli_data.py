@@ -88,6 +88,8 @@ def test_wrong_names_and_an_interrupt(
 ) -> None:
     assert call(monkeypatch, "data", "get", "mnits") == 2
     assert "did you mean 'mnist'?" in capsys.readouterr().err
+    assert call(monkeypatch, "data", "get", "digits") == 2
+    assert "it is always here" in capsys.readouterr().err
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -179,6 +179,8 @@ def known_sets() -> dict[str, Entry]:
 
 
 def find_set(name: str) -> Entry:
+    if name == "digits":
+        raise DataError("digits is inside scikit-learn: it is always here, there is nothing to get")
     if name not in _SETS:
         raise DataError(f"{name!r} is not a data set that can be fetched; {suggest(name, _SETS)}")
     return _SETS[name]

@@ -45,9 +45,9 @@ def install_set(name: str, report: Report, origin: Path | None = None) -> Path:
             else:
                 arrays, more = _read(entry, source, aside, report), {}
         except DataError:
-            if fetched:
-                # What came is no good, so the next attempt fetches it anew.
-                shutil.rmtree(aside / "download", ignore_errors=True)
+            # What came is no good; the next attempt fetches it anew, or is given something else.
+            for left_over in ("download", "unpacked") if fetched else ("unpacked",):
+                shutil.rmtree(aside / left_over, ignore_errors=True)
             raise
         digests = {}
         for step, part in enumerate(_PARTS):
