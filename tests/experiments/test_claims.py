@@ -77,19 +77,21 @@ def test_the_verdict_over_several_comparisons() -> None:
     assert judged(open_, never).verdict == "undecided"
     assert not judged(open_).failed
     assert judged(yes, no).failed
-    partly = judged(yes, replace(yes, where="to 0.95"), replace(no, where="to 0.99"))
+    partly = judged(yes, replace(yes, where="to 0.95"), *[replace(no, where="to 0.99")] * 2)
     assert partly.verdict == "reproduced only where a before b to 0.9, 0.95"
+    mostly = judged(yes, replace(yes, where="to 0.95"), replace(open_, where="to 0.99"))
+    assert mostly.verdict == "reproduced except where a before b to 0.99"
 
 
 def test_places_that_differ_are_named_one_by_one() -> None:
     yes, no = comparison([1.0] * 10, [2.0] * 10), comparison([2.0] * 10, [1.0] * 10)
-    partly = judged(replace(yes, where="without noise"), replace(yes, where="at eps 1"), no)
+    partly = judged(replace(yes, where="without noise"), replace(yes, where="at eps 1"), no, no)
     assert partly.verdict == "reproduced only where a before b without noise, at eps 1"
 
 
 def test_what_holds_in_the_same_places_is_named_together() -> None:
     yes, no = comparison([1.0] * 10, [2.0] * 10), comparison([2.0] * 10, [1.0] * 10)
-    partly = judged(yes, replace(yes, what="c before b"), no)
+    partly = judged(yes, replace(yes, what="c before b"), no, no)
     assert partly.verdict == "reproduced only where a before b, c before b to 0.9"
 
 
@@ -174,7 +176,7 @@ def test_every_sentence_on_figure_2_gets_the_verdict_that_the_data_deserve() -> 
     verdicts = {claim.key: assess(claim).verdict for claim in claims_of_budgets(levels)}
     assert verdicts == {
         "accuracy-falls": "reproduced",
-        "scfl-best": "reproduced only where scfl above codedfedl at eps 1, 0.1",
+        "scfl-best": "reproduced except where scfl above codedfedl without noise",
         "coding-pays": "not reproduced",
     }
 
@@ -182,10 +184,7 @@ def test_every_sentence_on_figure_2_gets_the_verdict_that_the_data_deserve() -> 
 def test_accuracy_that_rises_as_the_budget_shrinks_is_found_out() -> None:
     levels = {None: at_level(0.9, 0.9), 1.0: at_level(0.8, 0.95), 0.1: at_level(0.7, 0.5)}
     claim = claims_of_budgets(levels)[0]
-    assert assess(claim).verdict == (
-        "reproduced only where scfl from no noise to 1 bits, from 1 bits to 0.1 bits; "
-        "codedfedl from 1 bits to 0.1 bits"
-    )
+    assert assess(claim).verdict == ("reproduced except where codedfedl from no noise to 1 bits")
 
 
 def test_a_run_that_diverged_ends_with_the_first_guess() -> None:

@@ -5,7 +5,7 @@ one condition (a target accuracy, a privacy budget). Each comparison gets an eff
 interval (``scfl.experiments.paired``), and the claim a verdict over all of them:
 
 - *reproduced*: every comparison came out as claimed;
-- *reproduced only where ...*: some did; those are named;
+- *reproduced only where ...*, or *except where ...*: some did; the fewer are named;
 - *not reproduced*: none did, and at least one came out otherwise;
 - *undecided*: the seeds cannot tell.
 
@@ -139,11 +139,14 @@ def _conclude(findings: Sequence[Finding]) -> str:
         return "not reproduced" if failed else "undecided"
     if len(holds) == len(decided):
         return "reproduced"
+    rest = [finding for finding in decided if finding.verdict != "holds"]
+    if len(rest) < len(holds):
+        return f"reproduced except where {_name_places(rest)}"
     return f"reproduced only where {_name_places(holds)}"
 
 
 def _name_places(findings: Sequence[Finding]) -> str:
-    """What holds, and the conditions under which it does; each is said once."""
+    """What was compared, and the conditions under which; each is said once."""
     places: dict[str, list[str]] = {}
     for finding in findings:
         places.setdefault(finding.what, []).append(finding.where)

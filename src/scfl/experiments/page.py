@@ -79,7 +79,7 @@ def _shorten(verdicts: Mapping[str, str], key: str) -> str:
     """The verdict without the places where it holds; the experiment's page has those."""
     clocks: tuple[Clock, Clock] = ("apart", "counted")
     found = [verdicts.get(f"{key} / {clock}") for clock in clocks]
-    heads = ["partly" if " only " in one else one for one in found if one]
+    heads = ["partly" if " where " in one else one for one in found if one]
     if not heads:
         return ""
     return heads[0] if len(set(heads)) == 1 else f"{heads[0]} (counted: {heads[1]})"

@@ -73,8 +73,14 @@ REASONS: Mapping[str, str] = {
     ),
     "codedfedl-comparable": _FLOOR,
     "coding-helps": _FLOOR,
-    "scfl-best": f"{_FLOOR} {_INDEFINITE}",
-    "coding-pays": f"{_FLOOR} {_INDEFINITE}",
+    "scfl-best": (
+        "With little noise there is little to make up, and DP-CFL takes many more steps in the "
+        f"same time. {_FLOOR} {_INDEFINITE}"
+    ),
+    "coding-pays": (
+        "FL-IPW takes the same rounds and has no noise to suffer; but its gradients, like SCFL's, "
+        f"are released without any, which no budget here covers. {_FLOOR}"
+    ),
     "curvature-sooner": (
         "Where encoding and upload are counted and both ask for codes of the same size and layout, "
         "they take most of the time of both."
