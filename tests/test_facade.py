@@ -8,10 +8,11 @@ import scfl
 
 PUBLIC = """
     AdaptiveSCFL Always Batches Budget CFLFB CodedFedL Curvature DPCFL Departures Dirichlet Diurnal
-    DoublyRobust FLIPW FLPMA FedAvg Fleet Iid Independent InstabilityWarning LabelSorted
-    LateJoiners Noise OneShot Outages Problem RandomFourier Resilient Result SCFL Scaling ScflError
-    Shape ShiftedExponential SizeSkewed StandIn StepDecay TheoremOne Trace WirelessEdge bound_rows
-    calibrate find_method known_methods make_problem register simulate wireless_edge
+    DoublyRobust FLIPW FLPMA FedAvg Fleet GradientNoise Iid Independent InstabilityWarning
+    LabelSorted LateJoiners Noise OneShot Outages Problem RandomFourier Resilient Result SCFL
+    Scaling ScflError Shape ShiftedExponential SizeSkewed StandIn StepDecay TheoremOne Trace
+    WirelessEdge bound_rows calibrate find_method known_methods make_problem register simulate
+    wireless_edge
 """
 
 

@@ -35,7 +35,7 @@ from scfl.methods.resilient import Resilient
 from scfl.methods.scfl import SCFL
 from scfl.methods.schedule import StepDecay, TheoremOne
 from scfl.methods.stand_in import StandIn
-from scfl.privacy.budget import Budget
+from scfl.privacy.budget import Budget, GradientNoise
 from scfl.runtime.calibration import calibrate
 from scfl.runtime.result import Result
 from scfl.runtime.simulator import simulate
@@ -61,6 +61,7 @@ __all__ = [
     "DoublyRobust",
     "FedAvg",
     "Fleet",
+    "GradientNoise",
     "Iid",
     "Independent",
     "InstabilityWarning",

@@ -22,6 +22,8 @@ def test_no_row_is_above_and_no_other_row_is_touched(seed: int, bound: float, dt
     X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
     problem = scfl.make_problem(X, y, clients=4, dtype=dtype)  # type: ignore[arg-type]
     before = measure_norms(problem.features, problem.targets)
+    both = np.concatenate([problem.features, problem.targets], axis=1).astype(float)
+    np.testing.assert_allclose(before, np.linalg.norm(both, axis=1), rtol=1e-12)
     bounded = scfl.bound_rows(problem, bound)
     after = measure_norms(bounded.features, bounded.targets)
     assert (after <= bound).all()

@@ -57,6 +57,8 @@ def test_a_row_that_enters_with_less_weight_needs_less_noise() -> None:
     def noise(*events: Sketch) -> float:
         return noise_for(events, epsilon=1, delta=1e-5, row_norm=2.0)
 
+    half = account_for([replace(SKETCH, row_weight=0.5)], delta=1e-5, row_norm=2.0).coded
+    assert half == account_for([SKETCH], delta=1e-5, row_norm=1.0).coded
     assert noise(replace(SKETCH, row_weight=0.5)) == pytest.approx(noise(SKETCH) / 2)
     assert noise(SKETCH, replace(SKETCH, row_weight=0.5)) == noise(SKETCH)
     assert noise(replace(SKETCH, rows=400), SKETCH) > noise(SKETCH)

@@ -40,6 +40,9 @@ def test_every_coding_method_meets_the_same_printed_budget(tmp_path: Path) -> No
         assert privacy["noise_sigma"] == runs[label]["parameters"]["noise"]["sigma"] > 0
         assert privacy["mi_bits_scale"] > 0
         assert "not a row guarantee" in privacy["mi_bits_covers"]
+        released, printed = privacy["statements"]
+        assert "not covered by any guarantee" in released
+        assert printed.startswith("Printed budget (Theorem 2): 0.5 bits, features divided by")
         clients = json.loads((tmp_path / runs[label]["folder"] / "result.json").read_text())
         bits = [client["privacy"]["mi_bits"] for client in clients["clients"]]
         assert max(bits) == privacy["mi_bits"]

@@ -40,7 +40,7 @@ def describe_attackers(
         ),
         Attacker(
             "every other row",
-            "recover the row, labels included, up to its sign"
+            "find its direction, labels included, as far as the other rows do not hide it"
             if math.isinf(ratio)
             else f"learn at most {bits} about that row, labels included",
         ),

@@ -69,9 +69,10 @@ def find_sigma(bits: float, rows: ArrayLike, energy: ArrayLike, *, scale: float)
         needed = np.asarray(rows) * scale**2 / np.expm1(2 * math.log(2) * bits) - energy
     sigma = math.sqrt(max(0.0, float(np.max(needed))))
     # Rounding must not exceed the budget.
+    step = 1e-15
     while state_bits(rows, energy, sigma, scale=scale).max() > bits:
-        sigma *= 1 + 1e-15
-        sigma = math.nextafter(sigma, math.inf)
+        sigma = math.nextafter(sigma * (1 + step), math.inf)
+        step *= 2
     return sigma
 
 

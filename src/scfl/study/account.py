@@ -38,7 +38,10 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         "covers": COVERS,
         "row_norm": problem.row_norm,
         "rows_scaled_down": None if problem.scaled_down is None else int(problem.scaled_down.sum()),
-        "statements": state_releases(problem.client_names, releases, accounts, budget.row_norm),
+        "statements": [
+            *state_releases(problem.client_names, releases, accounts, budget.row_norm),
+            *(_state_printed(printed) if printed and budget.mi_bits is not None else ()),
+        ],
     }
     clients = [
         {
@@ -51,6 +54,13 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         for client, account in enumerate(accounts)
     ]
     return whole, clients
+
+
+def _state_printed(printed: PrintedBudget) -> list[str]:
+    """The paper's number never comes without what it covers, and on which scale."""
+    number = f"Printed budget (Theorem 2): {printed.largest:.4g} bits"
+    scale = f"features divided by their largest absolute value, {printed.scale:.4g}"
+    return [f"{number}, {scale}; it covers {printed.covers}."]
 
 
 def _describe_printed(printed: PrintedBudget | None) -> dict[str, Any]:
