@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,9 @@ def test_a_guarantee_for_rows_is_kept_by_every_coding_method(tmp_path: Path) -> 
     # No gradient leaves a client of DP-CFL; SCFL's do, and nothing covers them.
     assert runs["dp-cfl"]["privacy"]["epsilon"] == runs["dp-cfl"]["privacy"]["coded_epsilon"]
     assert runs["scfl"]["privacy"]["epsilon"] is None
-    (sentence,) = runs["scfl"]["privacy"]["statements"]
+    assert 0 < runs["scfl"]["privacy"]["row_information_nats"] < 1
+    sentence, scaled = runs["scfl"]["privacy"]["statements"]
+    assert re.fullmatch(r"\d+ of 160 rows were above norm 2 and scaled down\.", scaled)
     assert "the gradients are not covered by any guarantee" in sentence
     assert "not covered" in runs["one-shot"]["privacy"]["statements"][0]
 
@@ -94,7 +97,7 @@ def test_noisy_gradients_are_covered_together_with_the_code(tmp_path: Path) -> N
         study = tables(privacy=protected, defaults=defaults, methods={"scfl": {}})
         privacy = run(study, tmp_path / str(number))["scfl"]["privacy"]
         assert privacy["coded_epsilon"] < privacy["epsilon"] < 2 * privacy["coded_epsilon"]
-        (sentence,) = privacy["statements"]
+        sentence = privacy["statements"][0]
         assert "noise sigma 40, each row's own cut to norm 2" in sentence
         assert "in all of it" in sentence
         assert ("coins that stay with the client" in sentence) == (number == 1)

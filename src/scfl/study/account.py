@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from scfl.data.problem import Problem
 from scfl.methods.releases import list_releases
-from scfl.privacy.accountant import Account, account_for
+from scfl.privacy.accountant import Account, account_for, is_uncovered
 from scfl.privacy.budget import Budget
+from scfl.privacy.events import Release, Sketch
+from scfl.privacy.mutual_information import bound_row_information
 from scfl.privacy.sketch import COVERS, Guarantee
 from scfl.runtime.calibration import PrintedBudget, state_budget
 from scfl.runtime.result import Result
@@ -34,12 +37,14 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         "budget": asked or None,
         **_describe_printed(printed),
         **_describe_accounts(accounts),
+        "row_information_nats": _bound_information(releases, budget.row_norm),
         "delta": budget.delta,
         "covers": COVERS,
         "row_norm": problem.row_norm,
         "rows_scaled_down": None if problem.scaled_down is None else int(problem.scaled_down.sum()),
         "statements": [
             *state_releases(problem.client_names, releases, accounts, budget.row_norm),
+            *_state_scaled_rows(problem),
             *(_state_printed(printed) if printed and budget.mi_bits is not None else ()),
         ],
     }
@@ -54,6 +59,13 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         for client, account in enumerate(accounts)
     ]
     return whole, clients
+
+
+def _state_scaled_rows(problem: Problem) -> list[str]:
+    if problem.scaled_down is None:
+        return []
+    scaled, rows = int(problem.scaled_down.sum()), problem.shape.rows
+    return [f"{scaled:,} of {rows:,} rows were above norm {problem.row_norm:g} and scaled down."]
 
 
 def _state_printed(printed: PrintedBudget) -> list[str]:
@@ -83,6 +95,21 @@ def _largest(guarantees: Sequence[Guarantee | None]) -> float | None:
     """The weakest of all clients' guarantees; one client without any leaves none."""
     found = [guarantee.epsilon for guarantee in guarantees if guarantee is not None]
     return max(found) if found and len(found) == len(guarantees) else None
+
+
+def _bound_information(
+    releases: Sequence[tuple[Release, ...]], row_norm: float | None
+) -> float | None:
+    """The most that any client's coded data tells about one row of it, on average."""
+    sketches = {event for events in releases for event in events if isinstance(event, Sketch)}
+    if row_norm is None or not sketches or any(map(is_uncovered, sketches)):
+        return None
+    return max(
+        bound_row_information(event.rows, event.sigma / event.row_weight, row_norm=row_norm)
+        if event.row_weight > 0
+        else 0.0
+        for event in sketches
+    )
 
 
 def _finite(value: float) -> float | None:
