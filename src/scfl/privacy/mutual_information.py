@@ -67,13 +67,13 @@ def find_sigma(bits: float, rows: ArrayLike, energy: ArrayLike, *, scale: float)
     _check(scale=scale)
     with np.errstate(over="ignore"):
         needed = np.asarray(rows) * scale**2 / np.expm1(2 * math.log(2) * bits) - energy
-    sigma = math.sqrt(max(0.0, float(np.max(needed))))
-    # Rounding must not exceed the budget.
-    step = 1e-15
-    while state_bits(rows, energy, sigma, scale=scale).max() > bits:
-        sigma = math.nextafter(sigma * (1 + step), math.inf)
-        step *= 2
-    return sigma
+    variance = max(0.0, float(np.max(needed)))
+    # Rounding must not exceed the budget: a hair of what hides the entries more, until it is kept.
+    hair = 1e-16 * (float(np.nan_to_num(energy, posinf=0.0).max()) + variance)
+    while state_bits(rows, energy, math.sqrt(variance), scale=scale).max() > bits:
+        variance += hair
+        hair *= 2
+    return math.sqrt(variance)
 
 
 def bound_row_information(rows: int, sigma: float, *, row_norm: float) -> float:
