@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import scfl
 from scfl.privacy.accountant import account_for
 from scfl.privacy.events import Gradients, Products, Release, Sketch
+from scfl.study.account import state_plan
 from scfl.study.statements import state_releases
 
 SKETCH = Sketch(rows=300, sigma=7.1, labels_noised=True, layout="stacked")
@@ -59,3 +62,13 @@ def test_clients_alike_share_a_sentence_with_ranges_and_the_weakest_guarantee() 
 def test_a_sum_that_is_not_secure_is_counted_as_seen() -> None:
     summed = Sketch(rows=300, sigma=7.1, labels_noised=True, layout="summed")
     assert "(each client's code taken as seen by itself)" in state((summed,))[0]
+
+
+def test_a_plan_alone_has_its_sentences() -> None:
+    """A training on a network has no problem to look at: only what was planned."""
+    fleet = scfl.wireless_edge(3, random_state=0)
+    plan = scfl.FedAvg().plan(scfl.Shape(np.array([20, 20, 20]), 4, 1), fleet)
+    names = ["north", "south", "west"]
+    assert state_plan(names, plan, 7) == [
+        f"All 3 clients sent 7 gradients over 2 rows each with no noise: {NOTHING}."
+    ]

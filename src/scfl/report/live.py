@@ -32,7 +32,7 @@ def draw_network(told: Mapping[str, Any]) -> RenderableType:
             format_bytes(client["bytes_down"]),
         )
     events = [f"{event['at']:8.1f} s  {event['sentence']}" for event in told["events"][-_LATEST:]]
-    lines = [f"released by each client: {told['released']}"] if told["released"] else []
+    lines = [f"released: {told['released']}"] if told["released"] else []
     return Group(
         Text(describe_progress(told), style="bold"), table, Text("\n".join([*lines, *events]))
     )

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from scfl.data.problem import Problem
+from scfl.methods.protocol import Plan
 from scfl.methods.releases import list_releases
 from scfl.privacy.accountant import Account, account_for, is_uncovered
 from scfl.privacy.budget import Budget
@@ -17,6 +18,13 @@ from scfl.privacy.sketch import COVERS, Guarantee
 from scfl.runtime.calibration import PrintedBudget, state_budget
 from scfl.runtime.result import Result
 from scfl.study.statements import state_releases
+
+
+def state_plan(names: Sequence[str], plan: Plan, rounds: int) -> list[str]:
+    """The sentences of a training whose rows are held to no norm."""
+    releases = list_releases(plan, rounds)
+    accounts = [account_for(events, delta=None, row_norm=None) for events in releases]
+    return state_releases(names, releases, accounts, None)
 
 
 def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -32,6 +32,7 @@ from scfl.runtime.network.clients import Client
 from scfl.runtime.network.config import NetworkConfig
 from scfl.runtime.network.session import Session
 from scfl.runtime.result import ABSENT, ARRIVED, LATE
+from scfl.study.account import state_plan
 from scfl.study.folder import to_json
 from scfl.study.jobs import describe_parameters, tabulate_ledger, tabulate_trace, to_parquet
 from scfl.study.run import REPORTED_PACKAGES, find_commit
@@ -107,7 +108,7 @@ def describe_network(
     if session.training is not None:
         told["round"] = session.training.state.round
         told["measured_on"] = session.watcher.source
-        told["released"] = _describe_releases(session)
+        told["released"] = " ".join(_state_releases(session))
         told["bytes_up"] = sum(client["bytes_up"] for client in told["clients"])
         told["bytes_down"] = sum(client["bytes_down"] for client in told["clients"])
     if session.curve.rows:
@@ -142,22 +143,12 @@ def _describe_presence(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_releases(session: Session) -> str:
-    """What left the client that gave most; the gradients are as they are, covered by nothing."""
+def _state_releases(session: Session) -> list[str]:
+    """What left the clients, in words; rounds in which somebody was away count as sent."""
     assert session.plan is not None
     assert session.training is not None
-    code, said = session.plan.code, []
-    if code is not None and code.content == "products":
-        said.append("exact sums of products")
-    elif code is not None:
-        labels = " and labels" if code.noise.labels else ""
-        noise = (
-            f"noise {code.noise.sigma:g} on features{labels}" if code.noise.sigma else "no noise"
-        )
-        said.append(f"{int(code.rows.max())} coded rows with {noise}")
-    totals = session.book.totals(len(session.order))
-    sent = int((totals[ARRIVED] + totals[LATE]).max(initial=0))
-    return " and ".join([*said, f"up to {sent} gradients without noise"])
+    names = [client.name for client in session.order]
+    return state_plan(names, session.plan, session.training.state.round)
 
 
 def _probability(session: Session, client: Client) -> float | None:
@@ -216,7 +207,7 @@ def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> 
         "coding": None if training.held is None else "clients",
         "key": session.terms.fingerprint,
         "folder": RUN,
-        "privacy": {"budget": None},
+        "privacy": {"budget": None, "statements": _state_releases(session)},
         "measured_on": session.watcher.source,
         "refused": [[*who, count] for who, count in sorted(session.book.refusals.items())],
     }
