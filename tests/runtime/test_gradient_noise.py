@@ -16,7 +16,7 @@ from scfl.methods.protocol import Combination
 from scfl.methods.releases import list_releases
 from scfl.privacy.budget import GradientNoise
 from scfl.privacy.events import Gradients
-from scfl.runtime.direction import compute_direction, make_guard
+from scfl.runtime.direction import compute_direction, compute_gradients, make_guard
 from tests.strategies import Rows, problems
 
 
@@ -77,7 +77,7 @@ def direction(
         seed=seed,
         guard=make_guard(store, amount),
     )
-    return found, owner_scales(store, plan.sampling, plan.loads, 0)
+    return found, owner_scales(store.lengths[0], plan.sampling, plan.loads)
 
 
 @pytest.mark.parametrize("sampling", [Subsets(2), Bernoulli()])
@@ -115,8 +115,38 @@ def test_an_owners_scale_is_that_of_its_rows(count: int, fixed: bool, seed: int,
         if isinstance(sampling, Bernoulli) and count > 1:
             continue
         scales = row_scales(store, sampling, loads, 0, lambda: rng)
-        told = owner_scales(store, sampling, loads, 0)[store.owner[store.piece(0)]]
+        told = owner_scales(store.lengths[0], sampling, loads)[store.owner[store.piece(0)]]
         np.testing.assert_allclose(scales[scales > 0], told[scales > 0])
+
+
+def test_gradients_shown_one_by_one_are_protected_too() -> None:
+    """Methods that look at each client's gradient see it cut and noisy."""
+    data, fleet = problem(), scfl.wireless_edge(3, random_state=0)
+    plan = scfl.FLIPW(batches=scfl.Batches(2, rows=5)).plan(data.shape, fleet)
+    store = data.arrange(2)
+    scales = owner_scales(store.lengths[0], plan.sampling, plan.loads)
+
+    def gradients(multiplier: float, seed: int = 0) -> np.ndarray:
+        return compute_gradients(
+            plan,
+            np.zeros((4, 1)),
+            store=store,
+            arrived=np.array([True, False, True]),
+            subset=0,
+            round_number=0,
+            seed=seed,
+            guard=make_guard(store, GradientNoise(0.5, multiplier)),
+        )
+
+    bare = gradients(1e-12)
+    assert not bare[1].any()
+    assert np.linalg.norm(bare[0]) <= 5 * 0.5 * scales[0]
+    together, _ = direction(data, Subsets(2), GradientNoise(0.5, 1e-12))
+    np.testing.assert_allclose(together, bare[0] + 3 * bare[2], atol=1e-9)
+    drawn = np.array([gradients(1e6, seed) for seed in range(300)])
+    for client in (0, 2):
+        assert drawn[:, client].std() == pytest.approx(0.5e6 * scales[client], rel=0.08)
+    assert abs(np.corrcoef(drawn[:, 0].ravel(), drawn[:, 2].ravel())[0, 1]) < 0.12
 
 
 def test_how_often_a_row_takes_part() -> None:

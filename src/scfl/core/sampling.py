@@ -150,6 +150,16 @@ class Draw:
         return self.coins[stop - int(self.lengths[owner]) : stop]
 
 
+def owner_scales(lengths: Ints, sampling: Sampling, loads: Ints) -> Floats:
+    """What each owner's sum over its drawn rows is multiplied by, whichever rows these are."""
+    taken = np.minimum(loads, lengths)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = np.where(taken > 0, lengths / taken, 0.0)
+    if isinstance(sampling, Bernoulli):
+        return inverse
+    return np.where(taken > 0, sampling.count * (1.0 if sampling.fixed else inverse), 0.0)
+
+
 def draw_rows(
     lengths: Ints, sampling: Sampling, loads: Ints, draw: Callable[[], np.random.Generator]
 ) -> Draw:
@@ -158,27 +168,14 @@ def draw_rows(
     ``draw`` opens the stream of the round; it is not called where nothing is random.
     """
     taken, start = np.minimum(loads, lengths), np.zeros_like(lengths)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = np.where(taken > 0, lengths / taken, 0.0)
+    scale = owner_scales(lengths, sampling, loads)
     if isinstance(sampling, Bernoulli):
         owner = np.repeat(np.arange(lengths.size), lengths)
         coins = draw().random(owner.size) * lengths[owner] < taken[owner]
-        return Draw(lengths, start, lengths, inverse, coins)
-    scale = np.where(taken > 0, sampling.count * (1.0 if sampling.fixed else inverse), 0.0)
+        return Draw(lengths, start, lengths, scale, coins)
     if not sampling.fixed and not np.array_equal(taken, lengths):
         start = (draw().random(lengths.size) * lengths).astype(np.int64)
     return Draw(lengths, start, taken, scale)
-
-
-def owner_scales(store: RowStore, sampling: Sampling, loads: Ints, subset: int) -> Floats:
-    """What each owner's sum over its drawn rows is multiplied by, whichever rows these are."""
-    lengths = store.lengths[subset]
-    taken = np.minimum(loads, lengths)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(taken > 0, lengths / taken, 0.0)
-    if isinstance(sampling, Bernoulli):
-        return share
-    return np.where(taken > 0, sampling.count * (1.0 if sampling.fixed else share), 0.0)
 
 
 def row_scales(

@@ -72,7 +72,7 @@ def compute_direction(
             clip = None if guard is None else guard.clip
             _accumulate(store, subset, scales, weights, model=model, into=into, clip=clip)
             if guard is not None:
-                sent = owner_scales(store, plan.sampling, plan.loads, subset)
+                sent = owner_scales(store.lengths[subset], plan.sampling, plan.loads)
                 sigma = guard.amount.sigma * float(np.linalg.norm(weights * sent))
                 generator = stream(seed, Purpose.GRADIENT_NOISE, round_number)
                 into += (sigma * generator.standard_normal(into.shape)).astype(into.dtype)
@@ -160,7 +160,7 @@ def compute_gradients(
             store.features[rows], store.targets[rows], model, weights, clip=clip
         )
         if guard is not None:
-            sent = owner_scales(store, plan.sampling, plan.loads, subset)[client]
+            sent = owner_scales(store.lengths[subset], plan.sampling, plan.loads)[client]
             generator = stream(seed, Purpose.GRADIENT_NOISE, round_number, client)
             drawn = generator.standard_normal(model.shape)
             gradients[client] += (guard.amount.sigma * sent * drawn).astype(model.dtype)
