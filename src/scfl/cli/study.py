@@ -23,10 +23,10 @@ from scfl.cli.console import (
 )
 from scfl.core.parameter import suggest
 from scfl.errors import ConfigError, RunError
+from scfl.experiments.advice import advise
 from scfl.report.html import write_report
 from scfl.report.outlook import print_outlook
 from scfl.report.terminal import print_summary
-from scfl.study.advice import advise
 from scfl.study.config import check_tables, load_study_config, parse_tables
 from scfl.study.jobs import Job
 from scfl.study.plan import choose_label, look_ahead

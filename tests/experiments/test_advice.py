@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scfl.cli import app
-from scfl.study.advice import Advice, advise
+from scfl.experiments.advice import Advice, advise
 from scfl.study.config import check_tables
 
 TABLES: dict[str, Any] = {

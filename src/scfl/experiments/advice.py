@@ -1,7 +1,7 @@
 """Which method for which fleet: one sentence, with its reason and the measurement behind it.
 
-The rules are those of docs/which-method.md, in order; the first that applies speaks. What is
-computed here is only what depends on the fleet: how long codes and rounds take.
+The rules are those of docs/which-method.md, in order; the first that applies speaks. How long codes
+and rounds take is computed for the fleet; what methods are worth is read from the experiments.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from scfl.core.availability import Availability, Departures, Diurnal, Independen
 from scfl.core.coding import as_noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.parameter import Requirements
+from scfl.experiments.catalogue import load_experiment
 from scfl.methods.batches import Batches
 from scfl.methods.fl_ipw import FLIPW
 from scfl.methods.one_shot import OneShot
@@ -27,6 +28,7 @@ from scfl.study.wording import format_seconds, format_share
 _ROUNDS_WITH_CODE, _ROUNDS_WITHOUT = 30, 100
 # Noise in units of the mean eigenvalue of X^T X with rows of norm 1: beyond it codes say little.
 _LOUD = 10.0
+_MOMENTUM = "fl-ipw with momentum"
 
 
 @dataclass(frozen=True)
@@ -77,51 +79,65 @@ def _choose(study: StudyConfig, shape: Shape, fleet: Fleet, lost: float) -> Advi
     once_s = price_setup(OneShot().plan(shape, fleet), fleet).seconds
     with_code_s = setup_s + _ROUNDS_WITH_CODE * round_s
     without_s = _ROUNDS_WITHOUT * plain_s
-    gone = f"{format_share(lost)} of the clients" if lost else "nobody"
     if not private and once_s <= min(with_code_s, without_s):
         return Advice(
             "one-shot",
             f"everybody can send exact sums of products once in {format_seconds(once_s)}, before "
             "rounds would be through, and nothing asks for noise",
-            f"a code and {_ROUNDS_WITH_CODE} rounds take {format_seconds(with_code_s)}, "
+            f"a code and {_ROUNDS_WITH_CODE} rounds take {format_seconds(with_code_s)} here, "
             f"{_ROUNDS_WITHOUT} rounds with momentum {format_seconds(without_s)}",
         )
     horizon = study.clock.horizon_s
     if study.clock.setup == "counted" and horizon is not None and with_code_s > horizon:
+        regret = f"; who leaves ({format_share(lost)}) takes along what only they knew"
         return Advice(
-            "fl-ipw with momentum",
+            _MOMENTUM,
             f"codes take {format_seconds(setup_s)} to make and send, and the study ends after "
-            f"{format_seconds(horizon)}" + _regret(lost),
-            "setup computed for this fleet; momentum is the best without codes in speed-mnist",
-        )
-    loudness = shape.clients * noise**2 / (shape.rows / shape.features)
-    if loudness > _LOUD and not lost:
-        return Advice(
-            "fl-ipw with momentum",
-            f"so much noise (n sigma^2 is {loudness:.0f} times the mean curvature of rows of norm "
-            "1) leaves codes little to say, and without them nothing is released but gradients",
-            "at 6 times, curvature was as fast as momentum, at 0.6 times three times faster",
+            f"{format_seconds(horizon)}" + (regret if lost else ""),
+            _quote("speed-digits", "accuracy", "fl-ipw(momentum)", "fl-ipw", "scfl"),
         )
     if lost:
         return Advice(
             "resilient",
-            f"{gone} are expected to be gone, and it predicts them from their codes and last "
-            "answers, so that no training is undone",
-            "departures-mnist: every method that forgets them loses accuracy, this one does not",
+            f"{format_share(lost)} of the clients are expected to be gone, and it predicts them "
+            "from their codes and last answers, so that nothing learned is undone",
+            _quote("departures-digits", "accuracy", "resilient", "scfl", "fl-ipw(momentum)"),
+        )
+    loudness = shape.clients * noise**2 / (shape.rows / shape.features)
+    if loudness >= _LOUD:
+        return Advice(
+            _MOMENTUM,
+            f"with n sigma^2 at {loudness:.0f} times the mean curvature of rows of norm 1, codes "
+            "have little to say, and without them nothing is released but gradients",
+            _quote("loud-digits", "loss", "fl-ipw(momentum)", "curvature", "scfl"),
         )
     if study.clock.setup == "counted" and with_code_s > without_s:
         return Advice(
-            "fl-ipw with momentum",
+            _MOMENTUM,
             f"{_ROUNDS_WITHOUT} rounds without codes take {format_seconds(without_s)}, making and "
             f"sending codes alone {format_seconds(setup_s)}, and nobody is expected to leave",
-            "speed-mnist: momentum needs about three times the rounds of curvature, and no setup",
+            _quote("speed-digits", "seconds to 0.95", "fl-ipw(momentum)", "curvature"),
         )
     return Advice(
         "curvature",
         f"{_ROUNDS_WITH_CODE} rounds with the code as preconditioner take "
-        f"{format_seconds(with_code_s)} and nobody is expected to leave",
-        f"speed-mnist: about a third of the rounds of momentum, here {format_seconds(without_s)}",
+        f"{format_seconds(with_code_s)}, {_ROUNDS_WITHOUT} without it {format_seconds(without_s)}, "
+        "and nobody is expected to leave",
+        _quote("speed-digits", "seconds to 0.95", "curvature", "fl-ipw(momentum)", "scfl"),
     )
+
+
+def _quote(name: str, score: str, *labels: str) -> str:
+    """What an experiment that ships with scfl came to, for some of its methods."""
+    expected = load_experiment(name).expected
+    assert expected is not None
+    values = [expected["numbers"][f"{label} / {score}"]["value"] for label in labels]
+    said = [f"{label} {_say(value)}" for label, value in zip(labels, values, strict=True)]
+    return f"{score} in {name}: {', '.join(said)}"
+
+
+def _say(value: float | None) -> str:
+    return "never" if value is None else f"{value:.3g}"
 
 
 def _settings(study: StudyConfig) -> tuple[Batches, float]:
@@ -138,7 +154,3 @@ def _price(method: Method, shape: Shape, fleet: Fleet) -> tuple[float, float]:
     assert isinstance(plan.wait, Deadline)
     beside_s, after_s = server_seconds(plan, fleet)
     return price_setup(plan, fleet).seconds, max(plan.wait.seconds, beside_s) + after_s
-
-
-def _regret(lost: float) -> str:
-    return f"; who leaves ({format_share(lost)}) takes along what only they knew" if lost else ""
