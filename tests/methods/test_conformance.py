@@ -129,7 +129,7 @@ SETTINGS: dict[str, tuple[Method, dict[str, bool]]] = {
     ),
     "adaptive-scfl, stacked, noise": (
         scfl.AdaptiveSCFL(learning_rate=0.2, coded_rows=40, noise=1.0, layout="stacked"),
-        {"unbiased": True},
+        {},
     ),
     "resilient": (scfl.Resilient(coded_rows=400, batches=scfl.Batches(1)), {"exact": True}),
     "resilient, noise": (
