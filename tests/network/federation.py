@@ -50,22 +50,18 @@ def wait_for(what: Callable[[], Any], seconds: float, saying: str) -> Any:
     raise AssertionError(f"{saying} did not happen within {seconds:g} s")
 
 
-def processes_below(pid: int) -> dict[int, str]:
-    """What a process started, and what that started, with their command lines."""
-    parents: dict[int, int] = {}
-    words: dict[int, str] = {}
+def processes_of(mark: str) -> dict[int, str]:
+    """The processes that carry a mark in their environment, with their command lines.
+
+    Flower's processes start others in sessions of their own, which outlive them.
+    """
+    found: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
-        try:
+        with contextlib.suppress(ValueError, OSError):
             number = int(entry.name)
-            parents[number] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            words[number] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except (ValueError, OSError):
-            continue
-    found, last = {pid}, set[int]()
-    while found != last:
-        last = set(found)
-        found |= {number for number, parent in parents.items() if parent in found}
-    return {number: words[number] for number in found if number in words}
+            if mark.encode() in (entry / "environ").read_bytes():
+                found[number] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
 
 
 def write_certificates(folder: Path, hosts: Sequence[str]) -> None:
@@ -154,14 +150,14 @@ class Federation:
             "OPENBLAS_NUM_THREADS": "1",
         }
 
-    def start(self, name: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
-        """Start a process; the group that it leads is its own, and is ended with it."""
+    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        """Start a process of the federation, with its output in a file."""
         beside = Path(sys.executable).with_name(command[0])
         words = [*self.prefixes.get(name, ()), str(beside), *command[1:]]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 words,
-                env={**self.environment, **environment},
+                env={**self.environment, **dict([self.mark(name).split("=", 1)])},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -170,11 +166,14 @@ class Federation:
         self.processes[name] = process
         return process
 
+    def mark(self, name: str) -> str:
+        """What tells the processes that belong to one of ours from all others."""
+        return f"SCFL_TEST_PROCESS={self.folder}/{name}."
+
     def end(self, name: str) -> None:
         """End one process and those that it started, each by its id."""
         process = self.processes.pop(name)
-        family = processes_below(process.pid) if process.poll() is None else {}
-        for pid in sorted({process.pid, *family}):
+        for pid in sorted({process.pid, *processes_of(self.mark(name))}):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait(15)

@@ -23,7 +23,7 @@ from tests.network.federation import (
     NAME,
     Federation,
     federation,
-    processes_below,
+    processes_of,
     read_record,
     wait_for,
     write_node_key,
@@ -114,7 +114,7 @@ def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federa
         "hearing of the killed node",
     )
     # The server's own process: the one that runs the ServerApp, and no other.
-    apps = processes_below(running.processes["superlink"].pid)
+    apps = processes_of(running.mark("superlink"))
     server = [pid for pid, words in apps.items() if "serverapp" in words]
     reached = read_record(out)["round"]
     for pid in server:
@@ -136,7 +136,7 @@ def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federa
     names = {client["name"] for client in told["clients"]}
     assert names == {f"client {node}" for node in range(5)}
     assert (out / "report.html").exists()
-    with np.load(out / "model.npz") as model:
+    with np.load(out / "runs/scfl/model.npz") as model:
         assert np.isfinite(model["model"]).all()
     for name in ("node-stranger", "node-plain"):
         log = running.log(name).lower()
@@ -159,7 +159,7 @@ def test_a_run_that_cannot_be_done_ends_with_one_and_names_the_client(running: F
     assert "client 2" in said
     assert "missing or not finite" in said
     assert "Traceback" not in said
-    assert not (out / "model.npz").exists()
+    assert not (out / "runs/scfl/model.npz").exists()
     assert read_record(out)["status"] == "failed"
     running.end("node-2")
     running.start_node(2, 2)

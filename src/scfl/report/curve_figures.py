@@ -106,7 +106,7 @@ def draw_panel(panels: Panels, clock: Clock, *, name: str) -> Markup:
         paint,
         name=name,
         height=232,
-        description=f"{panels.metric.capitalize()} against virtual time, "
+        description=f"{panels.metric.capitalize()} against {panels.summary.clock} time, "
         f"{CLOCK_TITLES[clock].lower()}, for {described}; the table above has the numbers",
     )
 
@@ -207,7 +207,7 @@ def _paint(axes: Axes, panels: Panels, clock: Clock) -> None:
     axes.set_xlim(0, panels.ends_s[clock] or 1.0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xlabel("virtual time (s)")
+    axes.set_xlabel(f"{panels.summary.clock} time (s)")
     axes.set_ylabel("test accuracy" if panels.metric == "accuracy" else "training loss per row")
     axes.set_title(CLOCK_TITLES[clock] if panels.summary.has_setup else "")
     _mark_lines(axes, panels)

@@ -21,6 +21,8 @@ from scfl.study.wording import (
     format_seconds,
 )
 
+_SECONDS = {"virtual": "virtual", "wall": "of the wall clock"}
+
 
 def print_summary(study: Study, console: Console) -> None:
     """Print a line per method and what they amount to."""
@@ -47,8 +49,9 @@ def _tabulate(summary: Summary) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         caption=escape(
-            f"Over {count_words(summary.seeds, 'seed')}: {summary.band_name}. Seconds are virtual. "
-            "Setup: encoding and upload of the coded data; ratios with and without it."
+            f"Over {count_words(summary.seeds, 'seed')}: {summary.band_name}. Seconds are "
+            f"{_SECONDS[summary.clock]}. Setup: encoding and upload of the coded data; "
+            "ratios with and without it."
         ),
         caption_justify="left",
         padding=(0, 1, 0, 0),

@@ -29,7 +29,7 @@ def conclude(summary: Summary) -> tuple[str, ...]:
         return ("No run recorded a score, so there is nothing to compare.",)
     if not summary.has_setup:
         return (
-            _sentence(summary, summary.target, "apart", "On the virtual clock, "),
+            _sentence(summary, summary.target, "apart", f"On the {summary.clock} clock, "),
             "No method here has a setup, so it makes no difference whether setup time is counted.",
             *_caveat(summary),
         )

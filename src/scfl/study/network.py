@@ -1,11 +1,12 @@
 """A training on a network as a study of one run: the same folder, the same report.
 
     OUT/network.json    how it stands: written while it runs, and last of all when it is over
-    OUT/state/          uploads and the checkpoint, from which the same command goes on
+    OUT/state/LABEL/    uploads and the checkpoint, from which the same command goes on
     OUT/manifest.json   and the rest, as `scfl run` writes it: for `scfl report` and for reading
 
 ``network.json`` is the word on how a training ended, because Flower's own says only whether a
-process did. ``model.npz`` holds the last good model, and is not there before there is one.
+process did. ``runs/LABEL/model.npz`` holds the last good model, and is not there before there is
+one. Trainings with other labels may use the same folder; the report compares them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from scfl.study.folder import to_json
 from scfl.study.jobs import describe_parameters, tabulate_ledger, tabulate_trace, to_parquet
 from scfl.study.run import REPORTED_PACKAGES, find_commit
 
-RUN = "runs/network"
 _LATEST_EVENTS = 200
 _LOOK_EVERY_S = 0.5
 
@@ -158,22 +158,31 @@ def _probability(session: Session, client: Client) -> float | None:
 
 
 def _record_run(config: NetworkConfig, session: Session, failure: str | None) -> None:
-    out = config.out
+    out, folder = config.out, config.out / "runs" / config.label
     trace, ledger = session.curve.trace(), session.book.finish(len(session.order))
     if len(trace.round):
-        write_whole(out / RUN / "trace.parquet", to_parquet(tabulate_trace(trace)))
-        write_whole(out / RUN / "ledger.parquet", to_parquet(tabulate_ledger(ledger)))
+        write_whole(folder / "trace.parquet", to_parquet(tabulate_trace(trace)))
+        write_whole(folder / "ledger.parquet", to_parquet(tabulate_ledger(ledger)))
         summary = _summarise(config, session, failure)
         clients = _describe_clients(session)
-        write_whole(out / RUN / "result.json", to_json({"summary": summary, "clients": clients}))
-        write_whole(out / "results.json", to_json([summary]))
+        write_whole(folder / "result.json", to_json({"summary": summary, "clients": clients}))
+        write_whole(out / "results.json", to_json([*_other_runs(out, config.label), summary]))
         write_whole(out / "manifest.json", to_json(_describe_study(config, session, failure)))
     assert session.training is not None
     state = session.training.state
     if state.round and np.isfinite(state.model).all() and np.isfinite(state.average).all():
         sink = io.BytesIO()
         np.savez(sink, model=state.model, average=state.average)
-        write_whole(out / "model.npz", sink.getvalue())
+        write_whole(folder / "model.npz", sink.getvalue())
+
+
+def _other_runs(out: Path, label: str) -> list[dict[str, Any]]:
+    """What trainings with other labels left in the same folder."""
+    try:
+        kept = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [run for run in kept if run.get("label") != label]
 
 
 def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> dict[str, Any]:
@@ -186,7 +195,7 @@ def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> 
     names = ("loss", "accuracy", "loss_last", "accuracy_last", "loss_average", "accuracy_average")
     setup_s = max((client.encoding_s + client.upload_s for client in session.order), default=0.0)
     return {
-        "label": config.method.name,
+        "label": config.label,
         "method": config.method.name,
         "parameters": describe_parameters(config.method),
         "seed": config.network.seed,
@@ -206,7 +215,7 @@ def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> 
         "deadline_s": plan.wait.seconds if isinstance(plan.wait, Deadline) else None,
         "coding": None if training.held is None else "clients",
         "key": session.terms.fingerprint,
-        "folder": RUN,
+        "folder": f"runs/{config.label}",
         "privacy": {"budget": None, "statements": _state_releases(session)},
         "measured_on": session.watcher.source,
         "refused": [[*who, count] for who, count in sorted(session.book.refusals.items())],

@@ -69,6 +69,7 @@ class Manifest:
     seeds: tuple[int, ...]
     wall_time_s: float | None
     problem: ProblemFacts
+    clock: Literal["virtual", "wall"] = "virtual"
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +244,8 @@ def _manifest(fields: Fields) -> Manifest:
     shares = problem.optional_sequence("client_classes")
     return Manifest(
         name=fields.text("name"),
+        # Trainings on a network are measured; simulations, older ones too, say nothing of it.
+        clock="wall" if fields.values.get("clock") == "wall" else "virtual",
         status=fields.text("status"),
         scfl_version=fields.text("scfl_version"),
         python=fields.text("python"),

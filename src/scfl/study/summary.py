@@ -110,6 +110,7 @@ class Summary:
     reference: str | None
     seeds: int
     band_name: str
+    clock: Literal["virtual", "wall"] = "virtual"
 
     @property
     def has_setup(self) -> bool:
@@ -147,6 +148,7 @@ def summarise(
         reference=chosen,
         seeds=seeds,
         band_name=_band_name(seeds),
+        clock=study.manifest.clock,
     )
 
 

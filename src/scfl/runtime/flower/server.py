@@ -52,7 +52,7 @@ def make_server_app(*, watch: Watch, record: Record) -> ServerApp:
             with threadpool_limits(1, "blas"):
                 session = open_session(
                     config.terms,
-                    config.out / "state",
+                    config.state,
                     time.monotonic(),
                     watcher=_make_watcher(config),
                     server_macs_per_s=measure_macs_per_s(),

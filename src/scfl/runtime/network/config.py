@@ -6,6 +6,7 @@ them again, and go through the same dataclasses as everything else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -18,6 +19,7 @@ from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
 from scfl.runtime.network.terms import Terms
 
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,39}")
 Scalar = str | int | float | bool
 
 
@@ -27,12 +29,14 @@ class NetworkSection:
 
     ``listen`` is where the stream lane waits for clients and ``reach`` the address under which they
     find it (the same, if it is left out). ``test_data`` is a file of the server's own to measure
-    models on, with its ``target`` column. A training that is stopped goes on where it was.
+    models on, with its ``target`` column. What was stopped goes on where it was. Trainings
+    with different ``label`` s share a folder, and its report compares them.
     """
 
     out: str
     clients: int
     rounds: int
+    label: str | None = None
     least: int | None = None
     lane: Literal["stream", "messages"] = "stream"
     listen: str = "127.0.0.1:0"
@@ -54,6 +58,11 @@ class NetworkSection:
     def __post_init__(self) -> None:
         with Requirements() as require:
             require.that(bool(self.out), "out", "is empty; name a folder on the server's machine")
+            require.that(
+                self.label is None or _LABEL.fullmatch(self.label) is not None,
+                "label",
+                f"{self.label!r} is no label; give letters, digits, dots and dashes",
+            )
             require.choice("lane", self.lane, ("stream", "messages"))
             require.choice("task", self.task, ("auto", "classification", "regression"))
             require.that(
@@ -91,6 +100,16 @@ class NetworkConfig:
     @property
     def out(self) -> Path:
         return Path(self.network.out).expanduser()
+
+    @property
+    def label(self) -> str:
+        """What the report calls this training."""
+        return self.network.label or self.method.name
+
+    @property
+    def state(self) -> Path:
+        """Where uploads and the checkpoint are."""
+        return self.out / "state" / self.label
 
 
 def _plain(features: RandomFourier) -> dict[str, Any]:
