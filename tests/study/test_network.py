@@ -1,0 +1,97 @@
+"""A training on a network leaves a study's folder: the report reads it, and compares several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scfl
+from scfl.errors import RunError
+from scfl.methods.batches import Batches
+from scfl.methods.protocol import Method
+from scfl.report.html import write_report
+from scfl.report.live import describe_progress
+from scfl.runtime.network.config import NetworkConfig, NetworkSection
+from scfl.study.network import Progress, read_network, record_network
+from scfl.study.records import load_clients, load_ledger, load_study
+from tests.runtime.network.scripted import Script, make_small_fleet, make_small_problem, start
+
+PROBLEM = make_small_problem()
+METHODS: dict[str, Method] = {
+    "scfl": scfl.SCFL(batches=Batches(subsets=3), coded_rows=40, noise=0.1, deadline_s=20.0),
+    "fedavg": scfl.FedAvg(batches=Batches(subsets=3)),
+}
+
+
+def train(out: Path, label: str) -> tuple[NetworkConfig, Script]:
+    section = NetworkSection(str(out), clients=4, rounds=12, dtype="float64", evaluate_every=3)
+    config = NetworkConfig(section, METHODS[label])
+    terms = replace(config.terms, fleet=make_small_fleet(PROBLEM))
+    late = lambda number, client: 25.0 if (number, client) == (4, 2) else 1.0  # noqa: E731
+    script = start(PROBLEM, terms, config.state, delay=late)
+    script.join("0", "1", "2", "3")
+    return config, script
+
+
+def test_two_trainings_share_a_folder_and_a_report(tmp_path: Path) -> None:
+    for label in METHODS:
+        config, script = train(tmp_path, label)
+        script.run(until=lambda script=script: bool(script.session.book.rows))
+        Progress()(config, script.session)
+        told = read_network(tmp_path)
+        assert told is not None
+        assert told["status"] == "running"
+        script.run()
+        record_network(config, script.session, None)
+    told = read_network(tmp_path)
+    assert told is not None
+    assert told["status"] == "complete"
+    assert "round 12 of 12" in describe_progress(told)
+
+    study = load_study(tmp_path)
+    assert [run.label for run in study.runs] == ["scfl", "fedavg"]
+    assert study.manifest.clock == "wall"
+    scfl_run, fedavg = study.runs
+    assert scfl_run.loss is not None
+    assert 0 < scfl_run.loss < scfl_run.trace.loss[0]
+    assert scfl_run.coded_rows == 40
+    assert np.isnan(fedavg.trace.loss).all()  # nothing to measure it on, and no number made up
+    ledger = load_ledger(scfl_run)
+    assert ledger.status.reshape(12, 4)[4].tolist() == [0, 0, 1, 0]
+    assert ledger.bytes_up.sum() == 12 * 4 * 6 * 2 * 8
+    assert ledger.weight_lost.reshape(12, 4)[4, 2] > 0
+    clients = load_clients(scfl_run)
+    assert [client.name for client in clients] == [f"client {index}" for index in range(4)]
+    assert clients[0].coded_upload_bytes == 40 * 8 * 8
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "wall time" in page
+    assert "virtual" not in page.lower()
+
+
+def test_what_was_learned_before_a_failure_is_kept_and_the_failure_told(tmp_path: Path) -> None:
+    config, script = train(tmp_path, "scfl")
+    script.run(until=lambda: len(script.session.book.rows) == 5)
+    for key in "0123":
+        script.session.leave(key, script.now)
+    with pytest.raises(RunError, match="no client was there") as raised:
+        script.run()
+    record_network(config, script.session, str(raised.value))
+    told = read_network(tmp_path)
+    assert told is not None
+    assert told["status"] == "failed"
+    assert "no client was there" in told["reason"]
+    with np.load(tmp_path / "runs/scfl/model.npz") as kept:
+        assert np.isfinite(kept["model"]).all()
+    assert load_study(tmp_path).runs[0].reason == told["reason"]
+
+
+def test_a_failure_before_the_first_client_leaves_no_model(tmp_path: Path) -> None:
+    config = NetworkConfig(NetworkSection(str(tmp_path), 4, 12), METHODS["scfl"])
+    record_network(config, None, "the port is taken")
+    told = read_network(tmp_path)
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("failed", "the port is taken")
+    assert not list(tmp_path.rglob("model.npz"))
