@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import numpy as np
 import pytest
 
 import scfl
-from scfl.errors import RunError
+from scfl.core.parameter import build
+from scfl.errors import ParameterError, RunError
 from scfl.methods.batches import Batches
 from scfl.methods.protocol import Method
 from scfl.report.html import write_report
 from scfl.report.live import describe_progress
 from scfl.runtime.network.config import NetworkConfig, NetworkSection
+from scfl.study.config import FleetSection
 from scfl.study.network import Progress, read_network, record_network
 from scfl.study.records import load_clients, load_ledger, load_study
 from tests.runtime.network.scripted import Script, make_small_fleet, make_small_problem, start
@@ -69,6 +72,28 @@ def test_two_trainings_share_a_folder_and_a_report(tmp_path: Path) -> None:
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "wall time" in page
     assert "virtual" not in page.lower()
+
+
+def test_the_measured_fleet_is_one_that_a_study_reads(tmp_path: Path) -> None:
+    config, script = train(tmp_path, "scfl")
+    script.session.limit = replace(
+        config, network=replace(config.network, most_gradients=5)
+    ).find_limit
+    script.run()
+    record_network(config, script.session, None)
+    table = tomllib.loads((tmp_path / "fleet.toml").read_text(encoding="utf-8"))
+    read = build(FleetSection, table["fleet"]).draw(4, 0)
+    measured = script.session.fleet
+    assert measured is not None
+    for name in ("macs_per_s", "uplink_bps", "downlink_bps", "server_macs_per_s"):
+        assert np.allclose(getattr(read, name), getattr(measured, name), rtol=1e-5)
+    with pytest.raises(ParameterError, match="4 machines for 5 clients"):
+        build(FleetSection, table["fleet"]).draw(5, 0)
+    # Its budget was spent first, and that is no failure.
+    told = read_network(tmp_path)
+    assert told is not None
+    assert (told["status"], told["round"]) == ("complete", 5)
+    assert "budget of 5 gradients" in told["reason"]
 
 
 def test_what_was_learned_before_a_failure_is_kept_and_the_failure_told(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
+
+import numpy as np
 
 from scfl.core.availability import Always, Availability
 from scfl.core.delay import DelayLaw, ShiftedExponential, WirelessEdge
@@ -113,7 +115,9 @@ class PartitionSection:
 class FleetSection:
     """The paper's wireless edge with its numbers; each range is drawn from uniformly.
 
-    Without ``random-state`` every seed of the study draws a fleet of its own.
+    Without ``random-state`` every seed of the study draws a fleet of its own. Machines that have
+    been measured are given one by one, in ``client-macs-per-s`` and ``client-uplink-bps``: a
+    training on a network writes such a table.
     """
 
     law: Literal["wireless-edge", "shifted-exponential"] = "wireless-edge"
@@ -127,18 +131,52 @@ class FleetSection:
     macs_per_row: float | None = None
     payload_bits: float | None = None
     random_state: int | None = None
+    client_macs_per_s: tuple[float, ...] | None = None
+    client_uplink_bps: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         with Requirements() as require:
             require.choice("law", self.law, ("wireless-edge", "shifted-exponential"))
+            require.that(
+                (self.client_macs_per_s is None) == (self.client_uplink_bps is None),
+                "client_uplink_bps",
+                "comes with client-macs-per-s; give both, one number per client, or neither",
+            )
         # Drawing one small fleet runs every other check.
-        self.draw(1, 0)
+        self.draw(len(self.client_macs_per_s or (1,)), 0)
+
+    def describe(self) -> dict[str, Any]:
+        """What identifies the machines; what was not measured is left out."""
+        measured = ("client_macs_per_s", "client_uplink_bps")
+        told = asdict(self)
+        return {k: v for k, v in told.items() if k not in measured or v is not None}
 
     def draw(self, clients: int, seed: int) -> Fleet:
         """The fleet of one seed."""
         law: DelayLaw = WirelessEdge(self.erasure)
         if self.law == "shifted-exponential":
             law = ShiftedExponential(self.erasure, self.variation)
+        if self.client_macs_per_s is not None and self.client_uplink_bps is not None:
+            if len(self.client_macs_per_s) != clients:
+                raise ParameterError(
+                    [
+                        Problem(
+                            "client_macs_per_s",
+                            f"{len(self.client_macs_per_s)} machines for {clients} clients; "
+                            "give one number per client",
+                        )
+                    ]
+                )
+            return Fleet(
+                macs_per_s=np.array(self.client_macs_per_s),
+                uplink_bps=np.array(self.client_uplink_bps),
+                downlink_bps=self.downlink_bps,
+                server_macs_per_s=self.server_macs_per_s,
+                law=law,
+                header=self.header,
+                macs_per_row=self.macs_per_row,
+                payload_bits=self.payload_bits,
+            )
         return wireless_edge(
             clients,
             random_state=seed if self.random_state is None else self.random_state,

@@ -88,7 +88,7 @@ class Job:
             "method": self.method.name,
             "parameters": describe_parameters(self.method),
             "seed": self.seed,
-            "fleet": asdict(self.fleet),
+            "fleet": self.fleet.describe(),
             "clock": asdict(self.clock),
             **({"privacy": asdict(self.privacy)} if self.privacy != Budget() else {}),
             **self.source.describe(),

@@ -2,6 +2,7 @@
 
     OUT/network.json    how it stands: written while it runs, and last of all when it is over
     OUT/state/LABEL/    uploads and the checkpoint, from which the same command goes on
+    OUT/fleet.toml      how fast everybody was found to be, as a study's [fleet] table
     OUT/manifest.json   and the rest, as `scfl run` writes it: for `scfl report` and for reading
 
 ``network.json`` is the word on how a training ended, because Flower's own says only whether a
@@ -25,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from scfl.core.delay import WirelessEdge
+from scfl.core.fleet import Fleet
 from scfl.errors import OutputError
 from scfl.methods.protocol import Deadline
 from scfl.methods.releases import list_releases
@@ -159,6 +162,8 @@ def _probability(session: Session, client: Client) -> float | None:
 
 def _record_run(config: NetworkConfig, session: Session, failure: str | None) -> None:
     out, folder = config.out, config.out / "runs" / config.label
+    if session.fleet is not None:
+        write_whole(out / "fleet.toml", describe_profile(session.fleet).encode())
     trace, ledger = session.curve.trace(), session.book.finish(len(session.order))
     if len(trace.round):
         write_whole(folder / "trace.parquet", to_parquet(tabulate_trace(trace)))
@@ -174,6 +179,29 @@ def _record_run(config: NetworkConfig, session: Session, failure: str | None) ->
         sink = io.BytesIO()
         np.savez(sink, model=state.model, average=state.average)
         write_whole(folder / "model.npz", sink.getvalue())
+
+
+def describe_profile(fleet: Fleet) -> str:
+    """The machines that calibration measured, as the ``[fleet]`` table of a study."""
+
+    def numbers(values: Any) -> str:
+        return "[" + ", ".join(f"{value:.6g}" for value in values) + "]"
+
+    lines = [
+        "# Measured by a training on a network; `scfl plan` and `scfl run` read it.",
+        "# " + ", ".join(fleet.names),
+        "[fleet]",
+        f"client-macs-per-s = {numbers(fleet.macs_per_s)}",
+        f"client-uplink-bps = {numbers(fleet.uplink_bps)}",
+        f"downlink-bps = {fleet.downlink_bps:.6g}",
+        f"server-macs-per-s = {fleet.server_macs_per_s:.6g}",
+        f"header = {fleet.header:.6g}",
+    ]
+    if fleet.payload_bits is not None:
+        lines.append(f"payload-bits = {fleet.payload_bits:.6g}")
+    if isinstance(fleet.law, WirelessEdge):
+        lines.append(f"erasure = {fleet.law.erasure:.6g}")
+    return "\n".join(lines) + "\n"
 
 
 def _other_runs(out: Path, label: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from scfl.core.parameter import Requirements, build, suggest
 from scfl.data.features import RandomFourier
 from scfl.errors import ConfigError, ParameterError, Problem
-from scfl.methods.protocol import Method
+from scfl.methods.protocol import Method, Plan, ServerOnly
 from scfl.methods.registry import find_method
 from scfl.runtime.network.terms import Terms
 
@@ -30,7 +30,8 @@ class NetworkSection:
     ``listen`` is where the stream lane waits for clients and ``reach`` the address under which they
     find it (the same, if it is left out). ``test_data`` is a file of the server's own to measure
     models on, with its ``target`` column. What was stopped goes on where it was. Trainings
-    with different ``label`` s share a folder, and its report compares them.
+    with different ``label`` s share a folder, and its report compares them. After
+    ``most_gradients`` rounds clients are asked no more: a budget for what they release.
     """
 
     out: str
@@ -54,10 +55,13 @@ class NetworkSection:
     evaluate_every: int = 10
     checkpoint_every: int = 20
     erasure: float = 0.1
+    most_gradients: int | None = None
 
     def __post_init__(self) -> None:
         with Requirements() as require:
             require.that(bool(self.out), "out", "is empty; name a folder on the server's machine")
+            if self.most_gradients is not None:
+                require.count("most_gradients", self.most_gradients, at_least=1)
             require.that(
                 self.label is None or _LABEL.fullmatch(self.label) is not None,
                 "label",
@@ -100,6 +104,13 @@ class NetworkConfig:
     @property
     def out(self) -> Path:
         return Path(self.network.out).expanduser()
+
+    def find_limit(self, plan: Plan, rounds: int) -> str | None:
+        """Why no further round may be asked for, or None."""
+        most = self.network.most_gradients
+        if most is None or rounds < most or isinstance(plan.wait, ServerOnly):
+            return None
+        return f"the budget of {most} gradients per client is spent; the model so far is kept"
 
     @property
     def label(self) -> str:
