@@ -78,7 +78,7 @@ def start(running: Federation, path: Path) -> subprocess.Popen[str]:
     )
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
+def finish(process: subprocess.Popen[str], seconds: float = 240) -> tuple[int, str]:
     try:
         out, err = process.communicate(timeout=seconds)
     finally:
@@ -106,7 +106,7 @@ def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federa
         *("--max-wait-time", "30"),
     )
     process = start(running, path)
-    wait_for(lambda: read_record(out).get("round", 0) >= 20, 120, "round 20")
+    wait_for(lambda: read_record(out).get("round", 0) >= 20, 240, "round 20")
     running.end("node-3")
     wait_for(
         lambda: any(c["name"] == "client 3" and not c["here"] for c in read_record(out)["clients"]),
@@ -125,7 +125,7 @@ def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federa
     assert "without a word" in said or "ended as finished:failed" in said, said
     running.start_node(3, 3)
 
-    code, said = finish(start(running, path), 150)
+    code, said = finish(start(running, path))
     assert code == 0, said
     told = read_record(out)
     assert told["status"] == "complete"
@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_done_ends_with_one_and_names_the_client(running: F
     running.end("node-2")
     running.start_node(2, "broken")
     path, out = configure(running, "broken", **{"enrol-s": 30.0})
-    code, said = finish(start(running, path), 120)
+    code, said = finish(start(running, path))
     assert code == 1, said
     assert "client 2" in said
     assert "missing or not finite" in said

@@ -58,14 +58,14 @@ def train(net: Hosts, folder: Path, out: Path, label: str) -> None:
     try:
         words = ["server", str(place), str(config), f"{SERVER}:9443"]
         running.append(subprocess.Popen([*net.on(0), *module, *words]))
-        wait_for((place / "ticket-4.json").exists, 60, "the server's start")
+        wait_for((place / "ticket-4.json").exists, 180, "the server's start")
         for client in range(5):
             ticket, data = place / f"ticket-{client}.json", folder / f"share-{client}.npz"
             words = ["client", str(ticket), str(data), f"client {client}"]
             running.append(subprocess.Popen([*net.on(client + 1), *module, *words]))
-        wait_for(lambda: _round_of(out, label) >= 5, 180, "round 5")
+        wait_for(lambda: _round_of(out, label) >= 5, 240, "round 5")
         net.unplug(DEAD + 1)
-        assert running[0].wait(180) == 0
+        assert running[0].wait(240) == 0
     finally:
         for process in running:
             process.kill()
