@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -264,7 +265,7 @@ def test_the_command_lists_and_refuses(
 def test_the_overview_names_claims_by_experiments_and_both_clocks() -> None:
     experiment = read_experiment(
         CURVES,
-        name="small",
+        name="figure-0-small",
         expected={
             "verdicts": {
                 "fedavg-slow / apart": "reproduced only where a before b to 0.9",
@@ -275,11 +276,14 @@ def test_the_overview_names_claims_by_experiments_and_both_clocks() -> None:
         },
     )
     lines = write_overview([experiment, read_experiment(CURVES, name="untold")]).splitlines()
-    assert lines[0] == "| claim | `small` |"
-    found = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines[2:]}
+    assert lines[0] == "| claim | `figure-0-small` |"
+    found = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines[2:] if line}
     assert found[f"| {SENTENCES['fedavg-slow']}"] == "partly (counted: not reproduced) |"
     assert found[f"| {SENTENCES['dropping-ends-lower']}"] == "reproduced |"
     assert len(found) == 2
+    apart = write_overview([replace(experiment, name="speed-small"), experiment])
+    assert apart.splitlines()[0] == "| claim | `figure-0-small` |"
+    assert "\n\n| claim | `speed-small` |\n" in apart
 
 
 def test_the_documentation_shows_what_is_expected() -> None:

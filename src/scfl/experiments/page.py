@@ -61,18 +61,25 @@ def write_page(
 
 
 def write_overview(experiments: Sequence[Experiment]) -> str:
-    """One table of all verdicts: claims by experiments, as expected of them.
+    """All expected verdicts, claims by experiments; the paper's figures have their own table.
 
     Verdicts are those with the setup left out, and with it counted where that is another.
     """
     told = [each for each in experiments if each.expected is not None]
-    verdicts = [each.expected["verdicts"] for each in told if each.expected is not None]
+    figures = [each for each in told if each.name.startswith("figure-")]
+    others = [each for each in told if each not in figures]
+    tables = [_tabulate_verdicts(group) for group in (figures, others) if group]
+    return "\n".join(line for table in tables for line in [*table, ""])
+
+
+def _tabulate_verdicts(experiments: Sequence[Experiment]) -> list[str]:
+    verdicts = [each.expected["verdicts"] for each in experiments if each.expected is not None]
     rows = [
         [sentence, *(_shorten(known, key) for known in verdicts)]
         for key, sentence in SENTENCES.items()
     ]
     tested = [row for row in rows if any(row[1:])]
-    return "\n".join(_table(["claim", *(f"`{each.name}`" for each in told)], tested)) + "\n"
+    return _table(["claim", *(f"`{each.name}`" for each in experiments)], tested)
 
 
 def _shorten(verdicts: Mapping[str, str], key: str) -> str:
