@@ -88,8 +88,8 @@ def check_study(study: StudyConfig) -> Ready:
     issues: dict[str, Issue] = {}
     ends_s: list[float] = []
     for job in list_jobs(study):
-        fleet = draw_fleet(job, problem)
         try:
+            fleet = draw_fleet(job, problem)
             plan = settle_method(job, problem, fleet).plan(problem.shape, fleet)
             found = find_crowding(plan, problem.features.dtype.itemsize)
             ends_s.append(first_round_ends(plan, fleet, study.clock))
