@@ -97,7 +97,7 @@ def test_a_slow_link_and_a_dead_one_stall_fedavg_and_not_scfl(
     with capsys.disabled():
         for run in study.runs:
             reached = run.trace.training_time_s[run.trace.accuracy >= target]
-            said = f"{reached[0]:.1f} s" if reached.size else "never"
+            said = f"{reached[0]:.2f} s" if reached.size else "never"
             rounds = lasted[run.label]
             sys.stdout.write(
                 f"\n{run.label}: {len(rounds)} rounds, median {np.median(rounds):.2f} s, longest "

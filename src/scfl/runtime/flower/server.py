@@ -77,7 +77,8 @@ def _serve(grid: Grid, config: NetworkConfig, session: Session, watch: Watch) ->
 
         serve(session, MessagesLane(grid, work_ttl_s), watch=lambda s: watch(config, s))
         return
-    lane = StreamLane(config.network.listen)
+    # A client that comes back may do so before its old stream is found dead.
+    lane = StreamLane(config.network.listen, most_clients=2 * config.network.clients + 8)
     over = threading.Event()
     ushering = _Usher(grid, lane, config.network.reach)
     usher = threading.Thread(target=ushering.work, args=(over,), daemon=True)

@@ -182,3 +182,9 @@ def shape_of(clients: Sequence[Client]) -> Shape:
     """The shape of the problem that these clients hold."""
     rows = np.array([client.rows for client in clients], dtype=np.int64)
     return Shape(rows, clients[0].features, clients[0].outputs)
+
+
+def by_name(client: Client) -> Any:
+    """In the order in which people count: client 2 before client 10."""
+    digits = "".join(c if c.isdigit() else " " for c in client.name).split()
+    return "".join(c for c in client.name if not c.isdigit()), [int(d) for d in digits], client.name

@@ -78,7 +78,6 @@ def keep_session(session: Session) -> None:
         "setup": [[client.encoding_s, client.upload_s] for client in session.order],
         "sizes": sorted(training.sizes.accepted.items()),
         "refusals": [[*who, count] for who, count in session.book.refusals.items()],
-        "events": [[event.at, event.sentence] for event in session.events],
         "fleet": {
             "downlink_bps": fleet.downlink_bps,
             "server_macs_per_s": fleet.server_macs_per_s,

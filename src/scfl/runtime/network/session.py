@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from scfl.errors import InfeasibleError, ParameterError, RunError
 from scfl.methods.protocol import Plan, ServerOnly, State
 from scfl.runtime.network.clients import (
     Client,
+    by_name,
     extend_fleet,
     measured_fleet,
     pick_fleet,
@@ -208,7 +209,7 @@ class Session:
         if len(measured) == len(here) or (late and len(measured) >= self.terms.enough):
             if len(measured) < self.terms.enough:
                 raise RunError(self._too_few(len(measured), "could be used", "enrol_s", waited))
-            self._make_plan(sorted(measured, key=_by_name), now)
+            self._make_plan(sorted(measured, key=by_name), now)
         elif late:
             raise RunError(self._too_few(len(measured), "got ready", "enrol_s", waited))
 
@@ -507,9 +508,3 @@ class Session:
 
     def _tell(self, sentence: str) -> None:
         self.events.append(Event(self.now - self.started_at, sentence))
-
-
-def _by_name(client: Client) -> Any:
-    """In the order in which people count: client 2 before client 10."""
-    digits = "".join(c if c.isdigit() else " " for c in client.name).split()
-    return "".join(c for c in client.name if not c.isdigit()), [int(d) for d in digits], client.name
