@@ -93,10 +93,10 @@ class MessagesLane:
         arrivals = []
         for reply in self._grid.pull_messages(list(self._asked)):
             number = reply.metadata.reply_to_message_id
-            key = self._asked.pop(number, None)
-            self._expires.pop(number, None)
+            key = self._asked.get(number)
             if key is None or key != str(reply.metadata.src_node_id):
                 continue
+            del self._asked[number], self._expires[number]
             arrivals += self._open(key, reply)
         return arrivals
 
