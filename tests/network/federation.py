@@ -239,7 +239,7 @@ class Federation:
             *("--auth-supernode-private-key", str(self.folder / f"node-{node}")),
             *("--port", str(free_port())),
             *("--node-config", f'data="{data}" name="{name or f"client {node}"}"'),
-            *("--max-wait-time", "30"),
+            *("--max-wait-time", "180"),
             *extra,
         )
 

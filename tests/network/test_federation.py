@@ -153,7 +153,7 @@ def test_a_run_that_cannot_be_done_ends_with_one_and_names_the_client(running: F
     np.savez(running.folder / "share-broken.npz", X=X, y=y)
     running.end("node-2")
     running.start_node(2, "broken")
-    path, out = configure(running, "broken", **{"enrol-s": 30.0})
+    path, out = configure(running, "broken", **{"enrol-s": 200.0})
     code, said = finish(start(running, path))
     assert code == 1, said
     assert "client 2" in said

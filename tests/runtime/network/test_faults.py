@@ -16,7 +16,7 @@ from scfl.methods.batches import Batches
 from scfl.runtime.network import checkpoint as checkpoints
 from scfl.runtime.network.session import Session
 from scfl.runtime.network.terms import Terms
-from scfl.runtime.network.wire import CodePart, Described, Echo, Gradient, Message
+from scfl.runtime.network.wire import CodePart, Described, Echo, Gradient, Message, Refusal
 from scfl.runtime.network.worker import Worker
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED
 from tests.runtime.network.scripted import (
@@ -240,6 +240,18 @@ def test_too_few_clients_are_a_sentence_with_a_way_out(tmp_path: Path) -> None:
     script.join("0", "2")
     with pytest.raises(RunError, match=r"2 of 4 clients came within 5 s and 4 are needed; start"):
         script.run()
+
+
+def test_nobody_waits_for_a_client_that_was_sent_away(tmp_path: Path) -> None:
+    def tamper(key: str, message: Message) -> list[Message]:
+        broken = key == "3" and isinstance(message, Described)
+        return [Refusal("client 3: share.csv: row 3 is missing") if broken else message]
+
+    script = start(PROBLEM, replace(TERMS, enrol_s=1000.0), tmp_path, tamper=tamper)
+    script.join(*ALL)
+    with pytest.raises(RunError, match=r"3 of 4 clients .* refused: client 3: share.csv: row 3"):
+        script.run()
+    assert script.now < 10
 
 
 @pytest.mark.parametrize("server_too", [False, True])

@@ -52,7 +52,7 @@ class Enrolment:
     columns: list[str] = field(default_factory=list)
     classes: list[Any] | None = None
     width: tuple[int, int] | None = None
-    refusals: list[str] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
 
     def join(self, key: str) -> None:
         """A connection that the lane vouches for; the same key again replaces the old one."""
@@ -74,7 +74,7 @@ class Enrolment:
         if client is not None:
             client.stage, client.reason = "out", sentence
             sentence = f"{client.name}: {sentence}"
-        self.refusals.append(sentence)
+        self.refusals[key] = sentence
         self.tell(f"refused: {sentence}")
         self.send(key, Stop(f"refused: {sentence}"))
 

@@ -198,12 +198,15 @@ class Session:
         enrolment, waited = self.enrolment, now - self.phase_began_at
         here = [c for c in enrolment.clients.values() if c.here and c.stage != "out"]
         late = waited >= self.terms.enrol_s
+        # Who has come and been sent away is not waited for.
+        everybody = len(here) + len(enrolment.refusals) >= self.terms.clients
+        late = late or (everybody and len(here) < self.terms.enough)
         if not enrolment.agreed:
             if len(here) >= self.terms.clients or (late and len(here) >= self.terms.enough):
                 enrolment.agree()
                 self.phase_began_at = now
             elif late:
-                raise RunError(self._too_few(len(here), "came", "enrol_s", self.terms.enrol_s))
+                raise RunError(self._too_few(len(here), "came", "enrol_s", waited))
             return
         measured = [c for c in here if c.stage == "measured"]
         if len(measured) == len(here) or (late and len(measured) >= self.terms.enough):
@@ -496,10 +499,10 @@ class Session:
             self.checkpointed = self.training.state.round
 
     def _too_few(self, count: int, did: str, key: str, seconds: float) -> str:
-        refused = self.enrolment.refusals
+        refused = list(self.enrolment.refusals.values())
         others = f"; refused: {'; '.join(refused[:3])}" if refused else ""
         return (
-            f"{count} of {self.terms.clients} clients {did} within {seconds:g} s and "
+            f"{count} of {self.terms.clients} clients {did} within {seconds:.4g} s and "
             f"{self.terms.enough} are needed; start the others, or give {key} more time{others}"
         )
 
