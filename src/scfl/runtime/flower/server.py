@@ -39,6 +39,8 @@ _USHER_EVERY_S = 1.0
 _GOODBYES = 5
 # A node that gave up, or was sent away, is asked again after this long: it may have been mended.
 _REST_S = 15.0
+# An invited node that has no stream after this long gets another ticket; the old one is void.
+_COMES_WITHIN_S = 60.0
 
 
 def make_server_app(*, watch: Watch, record: Record) -> ServerApp:
@@ -94,7 +96,8 @@ class _Usher:
     """Hands a ticket to every node that has none, inside a message that Flower authenticates.
 
     A node whose message is answered has no stream any more; if it is still there a little later,
-    it gets another ticket.
+    it gets another ticket. So does a node that never came: on a busy machine Flower may give up on
+    a process that starts too slowly, and says nothing.
     """
 
     def __init__(self, grid: Grid, lane: StreamLane, reach: str | None) -> None:
@@ -103,6 +106,7 @@ class _Usher:
         self._address = reach if named else f"{reach}:{lane.port}"
         self._waiting: dict[str, str] = {}
         self._resting: dict[str, float] = {}
+        self._invited: dict[str, float] = {}
 
     def work(self, over: threading.Event) -> None:
         while not over.is_set():
@@ -119,10 +123,16 @@ class _Usher:
             time.sleep(_USHER_EVERY_S)
 
     def _is_without(self, key: str) -> bool:
-        rests = time.monotonic() < self._resting.get(key, 0.0)
-        return not (rests or key in self._waiting.values() or self._lane.is_open(key))
+        now = time.monotonic()
+        if self._lane.is_open(key):
+            self._invited[key] = now
+            return False
+        coming = key in self._waiting.values() and now - self._invited[key] < _COMES_WITHIN_S
+        return not (coming or now < self._resting.get(key, 0.0))
 
     def _invite(self, node: int) -> None:
+        self._waiting = {n: key for n, key in self._waiting.items() if key != str(node)}
+        self._invited[str(node)] = time.monotonic()
         ticket = json.dumps(asdict(self._lane.issue_ticket(str(node), self._address)))
         envelope = Envelope(
             content=RecordDict({RECORD: ConfigRecord({"ticket": ticket})}),
