@@ -23,7 +23,7 @@ test: $(VENV)/.develops ## run the tests, on every core (make test JOBS=1 ARGS='
 
 # The limit is for a machine that hangs: it takes about three minutes.
 test-network: $(VENV)/.networks ## run the tests against a real Flower federation on this machine
-	SCFL_TEST_NETWORK=1 timeout --kill-after=30 900 $(PY) -m pytest tests/network $(ARGS)
+	SCFL_TEST_NETWORK=1 timeout --signal=INT --kill-after=60 900 $(PY) -m pytest tests/network $(ARGS)
 
 check: lint types layers pins ## check style, types, layers and pins
 

@@ -169,7 +169,7 @@ def test_the_messages_lane_trains_too(running: Federation) -> None:
     assert code == 0, said
     told = read_record(out)
     assert told["round"] == 2
-    assert sum(client["arrived"] for client in told["clients"]) >= 6
+    assert sum(client["arrived"] for client in told["clients"]) >= 2
     assert told["loss"] < 0.5
 
 
