@@ -12,16 +12,17 @@ import re
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path as Outline
 
-from scfl.report.colours import GRID, INK, MUTED, PAPER, Style
+from scfl.report.colours import GRID, INK, MUTED, PAPER, Dash, Style
 
 # Everything is laid out in points; a panel is as wide as a phone's screen has CSS pixels.
 PANEL_WIDTH = 340.0
@@ -152,4 +153,22 @@ def _embed(svg: str, name: str, description: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="{box[1]}" role="img" aria-label="{title}" '
         f'style="stroke-linejoin:round;stroke-linecap:butt">{body}'
+    )
+
+
+def line_style(style: Style) -> Literal["-"] | tuple[float, Dash]:
+    """A label's dashes as matplotlib takes them."""
+    return (0, style.dash) if style.dash else "-"
+
+
+def legend_entry(label: str, style: Style) -> Line2D:
+    """The line that stands for a label in a legend."""
+    return Line2D(
+        [],
+        [],
+        color=style.colour,
+        linestyle=line_style(style),
+        marker=style.marker,
+        markersize=5,
+        label=label,
     )

@@ -7,17 +7,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from scfl.report.canvas import POINTS_PER_INCH, add_axes, render_svg, save_picture
-from scfl.report.colours import INK, MUTED, PAPER, Dash, Style, assign_styles
+from scfl.report.canvas import (
+    POINTS_PER_INCH,
+    add_axes,
+    legend_entry,
+    line_style,
+    render_svg,
+    save_picture,
+)
+from scfl.report.colours import INK, MUTED, PAPER, Style, assign_styles
 from scfl.report.curves import Curve, Lost, Metric, curve_over_seeds, lost_runs
 from scfl.study.records import Study
 from scfl.study.summary import Clock, Summary, summarise
@@ -139,7 +144,7 @@ def curve_picture(
             if panels is not None:
                 _paint(axes, panels, clock)
         if panels is not None:
-            handles = [_handle(label, style) for label, style in panels.styles.items()]
+            handles = [legend_entry(label, style) for label, style in panels.styles.items()]
             figure.legend(
                 handles=handles,
                 loc="upper center",
@@ -150,22 +155,6 @@ def curve_picture(
 
     save_picture(paint, path, height=height, width=18 + panel_width * len(clocks))
     return path
-
-
-def _handle(label: str, style: Style) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        color=style.colour,
-        linestyle=_linestyle(style),
-        marker=style.marker,
-        markersize=5,
-        label=label,
-    )
-
-
-def _linestyle(style: Style) -> Literal["-"] | tuple[float, Dash]:
-    return (0, style.dash) if style.dash else "-"
 
 
 def _value_range(
@@ -255,14 +244,14 @@ def _paint_curve(axes: Axes, curve: Curve, style: Style) -> None:
         times[first:last],
         median[first:last],
         color=style.colour,
-        linestyle=_linestyle(style),
+        linestyle=line_style(style),
         marker=style.marker,
         markersize=4.2,
         markevery=_MARKER_EVERY,
         drawstyle="steps-post",
     )
     # Thin where half of the seeds have not started, or have ended with the model they learned.
-    for part, line in ((slice(first + 1), "-"), (slice(last - 1, None), _linestyle(style))):
+    for part, line in ((slice(first + 1), "-"), (slice(last - 1, None), line_style(style))):
         axes.plot(
             times[part],
             median[part],

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from scfl.report.canvas import add_axes, save_picture
-from scfl.report.colours import INK, MUTED, Dash, Style, assign_styles
+from scfl.report.canvas import add_axes, legend_entry, line_style, save_picture
+from scfl.report.colours import INK, MUTED, Style, assign_styles
 from scfl.report.curves import Curve, Metric, curve_over_seeds
 from scfl.study.records import Run, Study
 from scfl.study.summary import Clock, Spread, spread_over_seeds
@@ -74,7 +73,7 @@ def draw_curves(study: Study, path: Path, *, metric: Metric, clock: Clock) -> Pa
         for label, curve in curves.items():
             _paint_curve(axes, curve, styles[label], once=study.methods[label] == "one-shot")
 
-    handles = [_handle(label, styles[label]) for label in curves]
+    handles = [legend_entry(label, styles[label]) for label in curves]
     if optimum is not None:
         handles.append(Line2D([], [], color=MUTED, linestyle=(0, (1, 2)), label="optimum"))
     return _save(paint, handles, path)
@@ -125,11 +124,11 @@ def draw_budgets(
         for label, spread in flat.items():
             style = styles[label]
             axes.axhspan(spread.low, spread.high, color=style.colour, alpha=0.12, linewidth=0)
-            axes.axhline(spread.median, color=style.colour, linestyle=_dash(style), zorder=2)
+            axes.axhline(spread.median, color=style.colour, linestyle=line_style(style), zorder=2)
         for label, line in points.items():
             _paint_points(axes, line, styles[label], bare)
 
-    handles = [_handle(label, styles[label]) for label in (*points, *flat)]
+    handles = [legend_entry(label, styles[label]) for label in (*points, *flat)]
     handles.append(Line2D([], [], color=MUTED, linestyle=(0, (1, 2)), label="optimum and chance"))
     if any(point.diverged for line in points.values() for point in line):
         handles.append(
@@ -191,7 +190,7 @@ def _paint_curve(axes: Axes, curve: Curve, style: Style, *, once: bool) -> None:
         times[shown],
         median[shown],
         color=style.colour,
-        linestyle=_dash(style),
+        linestyle=line_style(style),
         drawstyle="steps-post",
         linewidth=1.5,
         marker=style.marker,
@@ -217,7 +216,7 @@ def _paint_points(axes: Axes, line: Sequence[Point], style: Style, bare: float) 
         places,
         [spread.median for spread in spreads],
         color=style.colour,
-        linestyle=_dash(style),
+        linestyle=line_style(style),
         marker=style.marker,
         markersize=5,
         zorder=3,
@@ -271,19 +270,3 @@ def _scale_log(axes: Axes, low: float, high: float) -> None:
     axes.yaxis.set_major_locator(FixedLocator([place for place in places if low <= place <= high]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
-
-
-def _handle(label: str, style: Style) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        color=style.colour,
-        linestyle=_dash(style),
-        marker=style.marker,
-        markersize=4.5,
-        label=label,
-    )
-
-
-def _dash(style: Style) -> Literal["-"] | tuple[float, Dash]:
-    return (0, style.dash) if style.dash else "-"
