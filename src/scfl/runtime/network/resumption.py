@@ -19,10 +19,9 @@ from scfl.runtime.network.checkpoint import (
     save_checkpoint,
     unflatten_memory,
 )
-from scfl.runtime.network.clients import Client, shape_of
+from scfl.runtime.network.clients import Client
 from scfl.runtime.network.estimate import Estimate
 from scfl.runtime.network.inspection import Sizes
-from scfl.runtime.network.membership import derive_plan
 from scfl.runtime.network.session import Session
 from scfl.runtime.network.terms import Terms
 from scfl.runtime.network.watching import Watcher
@@ -70,7 +69,7 @@ def keep_session(session: Session) -> None:
         "fingerprint": session.terms.fingerprint,
         "round": training.state.round,
         "elapsed_s": session.now - session.training_began_at,
-        "founders": session.founders,
+        "founders": session.roster.founders,
         "members": session.members,
         "agreed": session.enrolment.columns,
         "classes": session.enrolment.classes,
@@ -97,29 +96,26 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
             f"{session.folder} holds another training (its method, seed or preparation differ); "
             "choose another folder, or remove it to start over"
         )
-    session.order = [
+    order = [
         Client(**{name: told[name] for name in _CLIENT}, key=None, stage="ready", number=number)
         for number, told in enumerate(facts["clients"])
     ]
-    for client, (encoding_s, upload_s) in zip(session.order, facts["setup"], strict=True):
+    for client, (encoding_s, upload_s) in zip(order, facts["setup"], strict=True):
         client.encoding_s, client.upload_s = encoding_s, upload_s
-    first = session.order[0]
+    first = order[0]
     enrolment = session.enrolment
-    enrolment.clients = {client.name: client for client in session.order}
+    enrolment.clients = {client.name: client for client in order}
     enrolment.agreed, enrolment.columns = True, facts["agreed"]
     enrolment.classes, enrolment.width = facts["classes"], (first.features, first.outputs)
     law, parameters = facts["fleet"]["law"]
-    session.fleet = Fleet(
+    fleet = Fleet(
         macs_per_s=arrays["fleet.macs_per_s"],
         uplink_bps=arrays["fleet.uplink_bps"],
-        names=[client.name for client in session.order],
+        names=[client.name for client in order],
         law=_LAWS[law](**parameters),
         **{name: value for name, value in facts["fleet"].items() if name != "law"},
     )
-    session.founders = facts["founders"]
-    session.plan = derive_plan(
-        session.terms.method, shape_of(session.order), session.fleet, session.founders
-    )
+    session.roster.restore(order, facts["founders"], fleet)
     session.curve.rows = [tuple(row) for row in arrays["curve"].tolist()]
     session.book.restore(
         {n.removeprefix("ledger."): a for n, a in arrays.items() if n.startswith("ledger.")},

@@ -20,23 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.fleet import Fleet
-from scfl.errors import InfeasibleError, ParameterError, RunError
+from scfl.errors import RunError
 from scfl.methods.protocol import Plan, ServerOnly, State
-from scfl.runtime.network.clients import (
-    Client,
-    by_name,
-    extend_fleet,
-    measured_fleet,
-    pick_fleet,
-    shape_of,
-)
+from scfl.runtime.network.clients import Client, by_name
+from scfl.runtime.network.collection import Collection
 from scfl.runtime.network.enrolment import Enrolment
 from scfl.runtime.network.estimate import start_estimate
 from scfl.runtime.network.ledger import LedgerBook
-from scfl.runtime.network.membership import cut_plan, derive_plan
+from scfl.runtime.network.membership import cut_plan
+from scfl.runtime.network.roster import Roster
 from scfl.runtime.network.terms import Terms
 from scfl.runtime.network.training import STALE, Training
-from scfl.runtime.network.upload import Upload, assemble_code, open_uploads
 from scfl.runtime.network.watching import Curve, Watcher
 from scfl.runtime.network.wire import CodePart, Gradient, Message, Stop
 from scfl.runtime.stability import foresee_stability
@@ -79,10 +73,6 @@ class Session:
     phase: Phase = "enrolling"
     ended: str = ""
     failed: bool = False
-    plan: Plan | None = None
-    fleet: Fleet | None = None
-    founders: int = 0
-    order: list[Client] = field(default_factory=list)
     members: list[int] = field(default_factory=list)
     training: Training | None = None
     phase_began_at: float = 0.0
@@ -95,6 +85,25 @@ class Session:
     def __post_init__(self) -> None:
         self.now = self.phase_began_at = self.started_at
         self.enrolment = Enrolment(self.terms, self._send, self._tell)
+        self.roster = Roster(self.terms, self.server_macs_per_s)
+        self.collection = Collection(
+            self.terms, self.folder / "uploads", self._send, self._tell, self.enrolment.refuse
+        )
+
+    @property
+    def order(self) -> list[Client]:
+        """Clients by their number."""
+        return self.roster.order
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of all who have a number."""
+        return self.roster.plan
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """Their machines."""
+        return self.roster.fleet
 
     # What a driver calls.
 
@@ -124,7 +133,10 @@ class Session:
             if isinstance(message, Gradient):
                 self._take_gradient(client, message, at)
             elif isinstance(message, CodePart) and client.stage == "uploading":
-                self._take_part(client, message, at)
+                why = self.collection.take(client, message, at)
+                if why is not None:
+                    self._count_refusal(client, why)
+                self.collection.go_on(client)
             else:
                 self._count_refusal(client, f"a message {message.kind!r} that nobody asked for")
         self._move_on(key, at)
@@ -190,9 +202,11 @@ class Session:
         if client is None or client.stage != "measured" or self.plan is None:
             return
         if client.number is None:
-            self._grow(client)
-        if client.stage == "measured":
-            self._ask_for_code(client, at)
+            why = self.roster.add(client, self.enrolment.message_bytes)
+            if why is not None:
+                self.enrolment.refuse(key, why)
+                return
+        self.collection.ask(client, self.plan, at)
 
     def _enrol(self, now: float) -> None:
         enrolment, waited = self.enrolment, now - self.phase_began_at
@@ -217,95 +231,12 @@ class Session:
             raise RunError(self._too_few(len(measured), "got ready", "enrol_s", waited))
 
     def _make_plan(self, founders: list[Client], now: float) -> None:
-        self.order, self.founders = founders, len(founders)
-        for number, client in enumerate(founders):
-            client.number = number
-        self.fleet = (
-            measured_fleet(
-                founders,
-                message_bytes=self.enrolment.message_bytes,
-                server_macs_per_s=self.server_macs_per_s,
-                erasure=self.terms.erasure,
-            )
-            if self.terms.fleet is None
-            else pick_fleet(self.terms.fleet, founders)
-        )
-        self.plan = self.terms.method.plan(shape_of(founders), self.fleet)
+        plan = self.roster.make(founders, self.enrolment.message_bytes)
         self.phase, self.phase_began_at = "coding", now
-        self._tell(f"{len(founders)} clients with {self.plan.shape.rows} rows are ready")
+        self._tell(f"{len(founders)} clients with {plan.shape.rows} rows are ready")
         for client in founders:
             if client.here:
-                self._ask_for_code(client, now)
-
-    def _grow(self, client: Client) -> None:
-        """Give a newcomer its place behind the others."""
-        assert self.fleet is not None
-        order = [*self.order, client]
-        try:
-            fleet = (
-                extend_fleet(self.fleet, client, self.enrolment.message_bytes)
-                if self.terms.fleet is None
-                else pick_fleet(self.terms.fleet, order)
-            )
-            self.plan = derive_plan(self.terms.method, shape_of(order), fleet, self.founders)
-        except (InfeasibleError, ParameterError) as error:
-            assert client.key is not None
-            self.enrolment.refuse(client.key, str(error).replace("\n", "; "))
-            return
-        self.fleet, self.order, client.number = fleet, order, len(order) - 1
-
-    # Coded data.
-
-    def _uploads(self) -> list[Upload]:
-        assert self.plan is not None
-        return open_uploads(self.folder / "uploads", self.plan, np.dtype(self.terms.dtype))
-
-    def _ask_for_code(self, client: Client, now: float) -> None:
-        assert client.key is not None
-        assert client.number is not None
-        uploads = self._uploads()
-        if not uploads:
-            client.stage = "ready"
-            return
-        client.upload = uploads[client.number]
-        client.upload_began_at = now
-        if client.upload.complete:
-            client.stage = "ready"
-            return
-        client.stage = "uploading"
-        self._send(client.key, client.upload.next_request())
-
-    def _take_part(self, client: Client, part: CodePart, at: float) -> None:
-        assert client.upload is not None
-        assert client.key is not None
-        if not client.encoding_s:
-            client.encoding_s = at - client.upload_began_at
-        try:
-            why = client.upload.take(part)
-        except OSError as error:
-            raise RunError(
-                f"{client.upload.folder} cannot take the upload of {client.name} "
-                f"({error.strerror}); make room and start again: uploads go on where they stopped"
-            ) from None
-        if why is not None:
-            self._count_refusal(client, why)
-        elif client.upload.complete:
-            client.upload_s = at - client.upload_began_at - client.encoding_s
-            self._inspect_upload(client)
-            return
-        if client.stage == "uploading":
-            self._send(client.key, client.upload.next_request())
-
-    def _inspect_upload(self, client: Client) -> None:
-        assert client.upload is not None
-        assert client.key is not None
-        _, why = client.upload.inspect()
-        if why is None:
-            client.stage = "ready"
-            self._tell(f"{client.name} has sent its coded data")
-            return
-        client.upload.forget()
-        self.enrolment.refuse(client.key, why)
+                self.collection.ask(client, plan, now)
 
     def _start_when_coded(self, now: float) -> None:
         waiting = [c for c in self.order if c.stage not in {"ready", "out"}]
@@ -348,11 +279,10 @@ class Session:
             estimate = before.estimate
             for added in range(len(estimate.prior), len(members)):
                 estimate = estimate.grow(float(prior[added]))
-        uploads = self._uploads()
         self.training = Training(
             method=self.terms.method,
             plan=plan,
-            held=assemble_code([uploads[number] for number in members], plan) if uploads else None,
+            held=self.collection.assemble(members, self.plan, plan),
             state=state,
             estimate=estimate,
             seed=self.terms.seed,
