@@ -275,3 +275,21 @@ def test_a_killed_study_goes_on_to_the_same_results(tmp_path: Path, moment: floa
     whole, resumed = contents(tmp_path / "whole"), contents(out)
     whole.pop("report.html"), resumed.pop("report.html")
     assert whole == resumed
+
+
+def test_a_search_that_goes_beyond_its_list_says_so_and_is_resumed(tmp_path: Path) -> None:
+    search = {"learning-rates": [0.01, 0.02], "widen": 3, "refine": 1, "seeds": [0, 1]}
+    ready, more, done = check_study(study(search=search)), [], []
+    summaries = run_study(
+        ready, tmp_path, on_done=lambda job, _: done.append(job.folder), on_more=more.append
+    )
+    by_label = {each["label"]: each["search"] for each in summaries}
+    assert all(max(found["learning_rates"]) > 0.02 for found in by_label.values())
+    assert len(done) == len(set(done)) == ready.runs + sum(more)
+    before, again = contents(tmp_path), []
+    run_study(ready, tmp_path, on_done=lambda job, _: again.append(job.folder))
+    assert contents(tmp_path) == before
+    assert again == done
+    # Another rule is another study.
+    with pytest.raises(OutputError):
+        run_study(check_study(study(search={**search, "refine": 2})), tmp_path)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from scfl.study.folder import to_json
+from scfl.study.jobs import Job
 
 OUT = Console()
 ERR = Console(stderr=True)
@@ -29,6 +31,24 @@ ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The stu
 def print_json(content: object) -> None:
     """Print an object for another program to read."""
     sys.stdout.write(to_json(content).decode())
+
+
+class RunBar:
+    """A bar for runs, whose number may grow while they are done."""
+
+    def __init__(self, progress: Progress, total: int | None = None) -> None:
+        self._progress, self._total = progress, total
+        self._task = progress.add_task("checking" if total is None else "runs", total=total)
+
+    def more(self, runs: int) -> None:
+        """Announce so many runs, beside those announced before."""
+        self._total = (self._total or 0) + runs
+        self._progress.update(self._task, total=self._total)
+
+    def advance(self, job: Job, summary: Mapping[str, Any]) -> None:
+        """Note that a run is done."""
+        said = f"{job.label}, seed {job.seed}"
+        self._progress.update(self._task, advance=1, description=said)
 
 
 def show_progress() -> Progress:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from scfl.cli.console import ERR, OUT, Jobs, show_progress
+from scfl.cli.console import ERR, OUT, Jobs, RunBar, show_progress
 from scfl.errors import ParameterError, Problem, RunError
 from scfl.experiments.catalogue import Experiment, list_experiments, load_experiment
 from scfl.experiments.run import Finished, run_experiment
 from scfl.experiments.terminal import print_claims, print_experiments
-from scfl.study.jobs import Job
 
 app = typer.Typer()
 
@@ -72,16 +70,20 @@ def figure(
 
 def _run(experiment: Experiment, folder: Path, jobs: int) -> Finished:
     with show_progress() as progress:
-        task = progress.add_task("checking", total=None)
+        bar = RunBar(progress)
 
         def start(runs: int) -> None:
-            progress.update(task, total=runs)
+            bar.more(runs)
             _say(f"{experiment.name}: {runs} runs, {_estimate(experiment, jobs)}")
 
-        def advance(job: Job, summary: Mapping[str, Any]) -> None:
-            progress.update(task, advance=1, description=f"{job.label}, seed {job.seed}")
-
-        return run_experiment(experiment, folder, jobs=jobs, on_start=start, on_done=advance)
+        return run_experiment(
+            experiment,
+            folder,
+            jobs=jobs,
+            on_start=start,
+            on_done=bar.advance,
+            on_more=bar.more,
+        )
 
 
 def _estimate(experiment: Experiment, jobs: int) -> str:

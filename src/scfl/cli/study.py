@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +17,7 @@ from scfl.cli.console import (
     ConfigPath,
     Jobs,
     Overrides,
+    RunBar,
     print_json,
     show_progress,
 )
@@ -28,7 +28,6 @@ from scfl.report.html import write_report
 from scfl.report.outlook import print_outlook
 from scfl.report.terminal import print_summary
 from scfl.study.config import check_tables, load_study_config, parse_tables
-from scfl.study.jobs import Job
 from scfl.study.plan import choose_label, look_ahead
 from scfl.study.records import load_study
 from scfl.study.run import Ready, check_file, check_study, run_study
@@ -163,9 +162,5 @@ def _warn(ready: Ready) -> None:
 
 def _run_with_progress(ready: Ready, out: Path, jobs: int) -> list[dict[str, Any]]:
     with show_progress() as progress:
-        task = progress.add_task("runs", total=ready.runs)
-
-        def advance(job: Job, summary: Mapping[str, Any]) -> None:
-            progress.update(task, advance=1, description=f"{job.label}, seed {job.seed}")
-
-        return run_study(ready, out, jobs=jobs, on_done=advance)
+        bar = RunBar(progress, ready.runs)
+        return run_study(ready, out, jobs=jobs, on_done=bar.advance, on_more=bar.more)

@@ -38,6 +38,7 @@ class LabelNumbers:
     accuracy: Spread
     loss: Spread | None
     rate: float | None
+    rate_at_edge: bool
     round_s: float
     setup_s: float
     seconds: Mapping[float, Spread]
@@ -142,6 +143,7 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
         accuracy=accuracy,
         loss=over([run.loss for run in whole if run.loss is not None]),
         rate=float(rate) if isinstance(rate, (int, float)) else None,
+        rate_at_edge=runs[0].rate_at_edge,
         round_s=middle([run.training_time_s / max(run.rounds, 1) for run in runs]),
         setup_s=middle([run.setup_time_s for run in runs]),
         seconds={target: spread for target, spread in seconds.items() if spread is not None},

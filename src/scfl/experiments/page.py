@@ -156,12 +156,11 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     curves = outcome.experiment.figure.kind == "curves"
     targets = outcome.experiment.figure.targets
     optimum = outcome.studies[None].manifest.problem
-    tried = outcome.studies[None].manifest.config["search"]["learning-rates"]
     rows = []
     for bits, labels in outcome.numbers.items():
         for numbers in labels:
             row = [numbers.label] if curves else [_level(bits), numbers.label]
-            row += [_rate(numbers.rate, tried)]
+            row += [_rate(numbers)]
             rows.append(row + _cells(numbers, targets, curves=curves))
     heads = ["method", "rate", "final accuracy"]
     if curves:
@@ -173,19 +172,28 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     if optimum.optimum_accuracy is not None and optimum.optimum_loss is not None:
         best = f"accuracy {optimum.optimum_accuracy:.4f} and loss {optimum.optimum_loss:.4f}"
         table += ["", f"The least-squares optimum has {best}."]
-    tries = ", ".join(f"{rate:g}" for rate in tried)
-    if len(tried) > 1:
-        table += [
-            "",
-            f"Rates are per row, from {tries}; one with a star is at an end of that list.",
-        ]
+    search = outcome.studies[None].manifest.config["search"]
+    if search["learning-rates"]:
+        table += ["", _search(search)]
     return table
 
 
-def _rate(rate: float | None, tried: Sequence[float]) -> str:
-    if rate is None:
+def _search(search: Mapping[str, Any]) -> str:
+    """The rule by which every method's learning rate was found."""
+    tries = ", ".join(f"{rate:g}" for rate in search["learning-rates"])
+    said = f"Rates are per row. The search tried {tries}"
+    # Runs from before a search could go on do not say that it does not.
+    if search.get("widen"):
+        said += f", then up to {search['widen']} more beyond an end that won"
+    if search.get("refine"):
+        said += ", then between the best and its neighbours"
+    return f"{said}; a rate with a star is at an end of all that it tried."
+
+
+def _rate(numbers: LabelNumbers) -> str:
+    if numbers.rate is None:
         return "-"
-    return f"{rate:g}*" if len(tried) > 1 and rate in (min(tried), max(tried)) else f"{rate:g}"
+    return f"{numbers.rate:g}*" if numbers.rate_at_edge else f"{numbers.rate:g}"
 
 
 def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> list[str]:

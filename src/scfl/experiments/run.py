@@ -55,10 +55,12 @@ def run_experiment(
     jobs: int = 1,
     on_start: Callable[[int], None] | None = None,
     on_done: OnDone | None = None,
+    on_more: Callable[[int], None] | None = None,
 ) -> Finished:
     """Do what is missing of every study, then draw, judge and compare with expectations.
 
-    ``on_start`` is told the number of runs once everything has been found sound.
+    ``on_start`` is told the number of runs once everything has been found sound, ``on_more`` how
+    many a search that goes beyond its list adds.
     """
     timing = {**_read_timing(out), "jobs": jobs}
     ready = [(level, check_study(level.study)) for level in experiment.levels]
@@ -67,7 +69,7 @@ def run_experiment(
     for level, each in ready:
         folder = out / "studies" / level.name
         began = time.monotonic()
-        run_study(each, folder, jobs=jobs, on_done=on_done)
+        run_study(each, folder, jobs=jobs, on_done=on_done, on_more=on_more)
         timing["cpu_s"] += json.loads((folder / "manifest.json").read_text("utf-8"))["cpu_time_s"]
         timing["wall_s"] += time.monotonic() - began
         _write(out / "timing.json", to_json(timing))

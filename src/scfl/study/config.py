@@ -242,15 +242,21 @@ class ReportSection:
 
 @dataclass(frozen=True)
 class SearchSection:
-    """A search over learning rates, the same for every method: the grid is everybody's budget.
+    """A search over learning rates, by the same rule for every method.
 
     Each rate is tried with each of ``seeds`` (the study's first by default) for as long as the
     study itself trains, and the one with the lowest mean training loss wins; a rate with which any
     of them diverged is out. Test data has no say.
+
+    Where an end of the list wins, up to ``widen`` more rates are tried beyond it, one by one, each
+    as far from the last as that end from its neighbour. Then the winner is refined so many times:
+    the geometric means of it and both its neighbours are tried too.
     """
 
     learning_rates: tuple[float, ...] = ()
     seeds: tuple[int, ...] = ()
+    widen: int = 0
+    refine: int = 0
 
     def __post_init__(self) -> None:
         with Requirements() as require:
@@ -263,6 +269,13 @@ class SearchSection:
                         require.count(name, value)
                     else:
                         require.number(name, value, above=0)
+            for name in ("widen", "refine"):
+                require.count(name, getattr(self, name))
+                require.that(
+                    not getattr(self, name) or bool(self.learning_rates),
+                    name,
+                    "needs rates to start from; give learning-rates",
+                )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -195,8 +195,13 @@ def list_jobs(study: StudyConfig) -> list[Job]:
     ]
 
 
-def list_search_jobs(study: StudyConfig) -> list[Job]:
-    """The runs that choose each method's learning rate; none without a search."""
+def list_search_jobs(
+    study: StudyConfig, rates: Mapping[str, Sequence[float]] | None = None
+) -> list[Job]:
+    """The runs that choose each method's learning rate; none without a search.
+
+    ``rates`` says which are to be tried for each label, those of the configuration by default.
+    """
     source, search = locate_problem(study), study.search
     return [
         replace(
@@ -206,7 +211,7 @@ def list_search_jobs(study: StudyConfig) -> list[Job]:
         )
         for label, method in study.methods.items()
         if can_be_searched(method)
-        for rate in search.learning_rates
+        for rate in (search.learning_rates if rates is None else rates.get(label, ()))
         for seed in search.seeds or study.seeds[:1]
     ]
 

@@ -148,6 +148,7 @@ class Run:
     trace: Trace
     privacy: Mapping[str, Any] = field(default_factory=dict)
     warning: str | None = None
+    rate_at_edge: bool = False
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -304,6 +305,7 @@ def _run(out: Path, fields: Fields) -> Run:
         trace=_trace(folder / "trace.parquet"),
         privacy=fields.optional_mapping("privacy"),
         warning=_warning(fields),
+        rate_at_edge=_rate_at_edge(fields),
     )
 
 
@@ -311,6 +313,12 @@ def _warning(fields: Fields) -> str | None:
     """What the run warned of before its first round; only a make-up term can be cause for it."""
     seen = fields.optional_item("stability")
     return None if seen is None else seen.optional_text("warning")
+
+
+def _rate_at_edge(fields: Fields) -> bool:
+    """Whether the search stopped with its best rate at an end of those that it tried."""
+    search = fields.optional_item("search")
+    return search is not None and search.flag("at_edge")
 
 
 def _client(fields: Fields) -> ClientRecord:

@@ -40,7 +40,13 @@ from scfl.study.jobs import (
     settle_method,
 )
 from scfl.study.orphan import stop_without
-from scfl.study.search import Choice, choose_rates, settle_rates
+from scfl.study.search import (
+    Choice,
+    choose_rates,
+    list_next_rates,
+    settle_rates,
+    sum_up_tries,
+)
 from scfl.study.sharing import hold_problem, prepare_problem
 
 REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
@@ -60,7 +66,7 @@ class Ready:
 
     @property
     def runs(self) -> int:
-        """How many runs it takes, those of a search included."""
+        """How many runs it takes, those that a search begins with included."""
         return len(list_search_jobs(self.study)) + len(list_jobs(self.study))
 
 
@@ -117,12 +123,18 @@ def _spell(issue: Issue, job: Job) -> Issue:
 
 
 def run_study(
-    ready: Ready, out: Path, *, jobs: int = 1, on_done: OnDone | None = None
+    ready: Ready,
+    out: Path,
+    *,
+    jobs: int = 1,
+    on_done: OnDone | None = None,
+    on_more: Callable[[int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Run what is missing and return one summary per run, in the order of the configuration.
 
     Finished runs are kept as they finish, so an interrupted study goes on where it stopped. The
-    runs go through joblib: ``joblib.parallel_config`` moves them to Dask or Ray.
+    runs go through joblib: ``joblib.parallel_config`` moves them to Dask or Ray. A search that goes
+    beyond its list tells ``on_more`` how many runs that adds.
     """
     started = time.monotonic()
     folder = StudyFolder(out)
@@ -138,12 +150,19 @@ def run_study(
         folder.write("results.json", summaries)
         folder.write("manifest.json", {**manifest, "status": status, **took})
 
-    search = list_search_jobs(ready.study)
-    failures = _run_missing(folder, search, ready, jobs=jobs, on_done=on_done, spent_s=spent_s)
-    if failures:
-        finish("incomplete", [])
-        raise _failed(failures, len(search), out)
-    choices = choose_rates(search, [folder.read_summary(job) for job in search])
+    search, wanted = [], list_search_jobs(ready.study)
+    tried = sum_up_tries([], [])
+    while wanted:
+        search += wanted
+        failures = _run_missing(folder, wanted, ready, jobs=jobs, on_done=on_done, spent_s=spent_s)
+        if failures:
+            finish("incomplete", [])
+            raise _failed(failures, len(search), out)
+        tried = sum_up_tries(search, [folder.read_summary(job) for job in search])
+        wanted = list_search_jobs(ready.study, list_next_rates(ready.study.search, tried))
+        if on_more is not None:
+            on_more(len(wanted))
+    choices = choose_rates(tried)
     main = list_jobs(settle_rates(ready.study, choices))
     failures = _run_missing(folder, main, ready, jobs=jobs, on_done=on_done, spent_s=spent_s)
     summaries = [
@@ -223,6 +242,8 @@ def _attempt(
 def _describe(ready: Ready) -> dict[str, Any]:
     config = _describe_config(ready.study)
     search, main = list_search_jobs(ready.study), list_jobs(ready.study)
+    section = ready.study.search
+    further = [[section.widen, section.refine]] if section.widen or section.refine else []
     return {
         "format": 1,
         "name": ready.study.name,
@@ -231,7 +252,7 @@ def _describe(ready: Ready) -> dict[str, Any]:
         "packages": {name: version(name) for name in REPORTED_PACKAGES},
         "commit": find_commit(),
         "config_hash": hashlib.sha256(
-            json.dumps([[job.label, job.key] for job in (*search, *main)]).encode()
+            json.dumps([*[[job.label, job.key] for job in (*search, *main)], *further]).encode()
         ).hexdigest(),
         "config": config,
         "seeds": list(ready.study.seeds),
