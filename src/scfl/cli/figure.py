@@ -74,7 +74,8 @@ def _run(experiment: Experiment, folder: Path, jobs: int) -> Finished:
 
         def start(runs: int) -> None:
             bar.more(runs)
-            _say(f"{experiment.name}: {runs} runs, {_estimate(experiment, jobs)}")
+            least = "at least " if experiment.levels[0].study.search.goes_on else ""
+            _say(f"{experiment.name}: {least}{runs} runs, {_estimate(experiment, jobs)}")
 
         return run_experiment(
             experiment,

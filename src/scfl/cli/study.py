@@ -71,8 +71,9 @@ def check(config: ConfigPath, overrides: Overrides = None) -> None:
     ready = check_file(config, overrides or ())
     _warn(ready)
     shape, study = ready.problem.shape, ready.study
+    least = "at least " if study.search.goes_on else ""
     OUT.print(
-        f"{config} is sound: {ready.runs} runs ({len(study.methods)} methods, "
+        f"{config} is sound: {least}{ready.runs} runs ({len(study.methods)} methods, "
         f"{len(study.seeds)} seeds), {shape.clients} clients with {shape.rows} rows of "
         f"{shape.features} features, {shape.outputs} outputs.",
         highlight=False,

@@ -258,6 +258,11 @@ class SearchSection:
     widen: int = 0
     refine: int = 0
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether more rates than those of the list may be tried."""
+        return bool(self.widen or self.refine)
+
     def __post_init__(self) -> None:
         with Requirements() as require:
             for name in ("learning_rates", "seeds"):

@@ -243,7 +243,7 @@ def _describe(ready: Ready) -> dict[str, Any]:
     config = _describe_config(ready.study)
     search, main = list_search_jobs(ready.study), list_jobs(ready.study)
     section = ready.study.search
-    further = [[section.widen, section.refine]] if section.widen or section.refine else []
+    further = [[section.widen, section.refine]] if section.goes_on else []
     return {
         "format": 1,
         "name": ready.study.name,
