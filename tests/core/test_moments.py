@@ -41,6 +41,27 @@ def test_many_rows_are_added_up_without_seams():
     )
 
 
+def test_a_factor_of_rows_of_which_most_are_hidden():
+    """Whole classes have weight 0, a column repeats others, and one is as good as hidden."""
+    rng = np.random.default_rng(2)
+    features = rng.standard_normal((9000, 6)).astype(np.float32)
+    features[:, 5] = features[:, 1] - 2 * features[:, 3]
+    label = np.repeat(np.arange(3), 3000)
+    weights = np.array([0.0, 1e-4, 0.7])[label]
+    targets = np.eye(3, dtype=np.float32)[label]
+    moments = measure_moments(features, targets, weights)
+    wanted = oracles.code_moment(features, targets, row_weights=weights)
+    assert moments.rows == 9000
+    assert np.diagonal(wanted)[6:] == pytest.approx([0, 3e-5, 1470])
+    assert moments.products == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+    root = moments.factor
+    size = np.sqrt(np.diagonal(wanted))
+    assert np.abs(root.T @ root - wanted).max() <= 1e-12 * size.max() ** 2
+    # In single precision, column by column: what a code drawn from it is made with.
+    single = root.astype(np.float32)
+    assert np.abs(single.T @ single - wanted) == pytest.approx(0 * wanted, abs=1e-6 * 1470)
+
+
 @given(problems())
 def test_the_loss_is_that_of_the_rows(rows):
     moments = measure_moments(rows.features, rows.targets)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import scfl
-from scfl.core.coding import CodedData
+from scfl.core.coding import CodedData, Noise
 from scfl.core.sampling import Subsets
 from scfl.methods.protocol import Code, Deadline, Plan, ServerOnly
-from scfl.runtime.encoding import collect_code, price_setup
+from scfl.runtime.encoding import Coding, collect_code, hold_code, price_setup
 from scfl.testing import small_problem
 
 # The slowest and the fastest client of the paper's edge, with a tenth of all data each.
@@ -20,6 +22,8 @@ EDGE = scfl.Fleet(
     downlink_bps=1e6,
     server_macs_per_s=15.36e6,
 )
+
+EDGE_OF_5 = scfl.wireless_edge(5)
 
 
 def plan_for(code: Code, *, subsets: int = 1, server_setup_macs: float = 0.0) -> Plan:
@@ -98,3 +102,57 @@ def test_one_shot_solves_what_has_more_columns_than_rows() -> None:
     result = scfl.simulate(problem, scfl.wireless_edge(3), scfl.OneShot(), rounds=1)
     shortest = np.linalg.lstsq(problem.features, problem.targets, rcond=None)[0]
     np.testing.assert_allclose(result.model, shortest, atol=1e-4 * np.abs(shortest).max())
+
+
+@pytest.mark.parametrize("coding", ["clients", "gram-shortcut"])
+@pytest.mark.parametrize(
+    "method", [scfl.SCFL(), scfl.CFLFB(), scfl.CodedFedL()], ids=lambda m: m.name
+)
+def test_a_code_is_made_once_for_every_learning_rate(method, coding) -> None:
+    problem = small_problem()
+    first, again = (
+        scfl.simulate(
+            problem, EDGE_OF_5, replace(method, learning_rate=rate), rounds=2, coding=coding
+        )
+        for rate in (0.1, 0.2)
+    )
+    assert first.held is again.held is not None
+    alone = scfl.simulate(
+        small_problem(), EDGE_OF_5, replace(method, learning_rate=0.2), rounds=2, coding=coding
+    )
+    np.testing.assert_array_equal(again.held.store.features, alone.held.store.features)
+    np.testing.assert_array_equal(again.model_last, alone.model_last)
+
+
+def test_what_determines_a_code_makes_another() -> None:
+    """Seed, coding, rows, noise and layout; the loads where processed rows have a weight."""
+    problem = small_problem()
+    store, plan = problem.arrange(1), scfl.CFLFB(redundancy=0.3).plan(problem.shape, EDGE_OF_5)
+    code = plan.code
+    assert code is not None
+    assert code.processed_weight is not None
+    plain = replace(plan, code=replace(code, processed_weight=None))
+
+    def hold(plan: Plan, seed: int = 0, coding: Coding = "clients") -> CodedData | None:
+        return hold_code(problem, store, plan, seed, coding)
+
+    def others(plan: Plan) -> list[tuple[Plan, int, Coding]]:
+        changed = [
+            replace(code, rows=code.rows + 1),
+            replace(code, noise=Noise(1.0)),
+            replace(code, layout="stacked"),
+        ]
+        return [
+            (plan, 1, "clients"),
+            (plan, 0, "gram-shortcut"),
+            *((replace(plan, code=one), 0, "clients") for one in changed),
+            (replace(plan, loads=plan.loads // 2), 0, "clients"),
+        ]
+
+    for other in others(plan):
+        assert hold(plan) is not hold(*other)
+    for same in (replace(plain, loads=plan.loads // 2), replace(plain, step_macs=7.0)):
+        assert hold(plain) is hold(same)
+    slower = replace(plan, code=replace(code, server_rows=1))
+    assert hold(plan) is hold(slower)
+    assert hold(plan) is not hold(plain)

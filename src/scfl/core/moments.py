@@ -65,9 +65,12 @@ class Moments:
         try:
             return linalg.cholesky(self.products, lower=False)
         except linalg.LinAlgError:
-            # Fewer rows than columns, or columns that depend on each other.
-            values, vectors = linalg.eigh(self.products)
-            return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+            # Fewer rows than columns, or columns that are empty or depend on each other: take the
+            # columns in an order in which those that hold nothing of their own come last.
+            reduced, order, rank, _ = linalg.lapack.dpstrf(self.products)
+            factor = np.zeros_like(self.products)
+            factor[:rank, order - 1] = np.triu(reduced)[:rank]
+            return factor
 
     def _shortest_solution(self) -> Matrix:
         values, vectors = linalg.eigh(self.curvature)
@@ -80,11 +83,17 @@ class Moments:
 def measure_moments(
     features: Matrix, targets: Matrix, row_weights: NDArray[Any] | None = None
 ) -> Moments:
-    """Add up the products of rows, weighted rows if asked, a few thousand at a time."""
+    """Add up the products of rows, weighted rows if asked, a few thousand at a time.
+
+    Rows of weight 0 cost nothing.
+    """
     width = features.shape[1] + targets.shape[1]
     products = np.zeros((width, width))
-    for start in range(0, len(features), _CHUNK_ROWS):
-        some = slice(start, start + _CHUNK_ROWS)
+    active = None if row_weights is None else np.flatnonzero(row_weights)
+    for start in range(0, len(features) if active is None else active.size, _CHUNK_ROWS):
+        some: slice | NDArray[np.int64] = slice(start, start + _CHUNK_ROWS)
+        if active is not None:
+            some = active[some]
         rows = np.concatenate([features[some], targets[some]], axis=1, dtype=np.float64)
         if row_weights is not None:
             rows *= row_weights[some, None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from scfl.errors import Problem as Issue
 Matrix = NDArray[Any]
 Ints = NDArray[np.int64]
 Task = Literal["auto", "classification", "regression"]
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +64,27 @@ class Problem:
         """The sums of products of all rows: what only a simulator can know, and asks for often."""
         return measure_moments(self.features, self.targets)
 
+    def recall(self, what: str, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` gives, kept until it is asked for by another key."""
+        memory = self.__dict__.setdefault("_memory", {})
+        kept: tuple[Hashable, Kept] | None = memory.get(what)
+        if kept is None or kept[0] != key:
+            # The old goes before the new is made: either may be large.
+            memory.pop(what, None)
+            kept = None
+            kept = memory[what] = (key, make())
+        return kept[1]
+
     def arrange(self, subsets: int) -> RowStore:
         """All rows, batch-major; the last arrangement is kept, as runs mostly ask for the same.
 
         One subset is the rows as they stand: nothing is copied, and nothing else forgotten for it.
         """
-        if subsets == 1:
+
+        def make() -> RowStore:
             return store_rows(self.features, self.targets, self.client_rows, subsets)
-        kept: tuple[int, RowStore] | None = self.__dict__.get("_arranged")
-        if kept is None or kept[0] != subsets:
-            kept = (subsets, store_rows(self.features, self.targets, self.client_rows, subsets))
-            self.__dict__["_arranged"] = kept
-        return kept[1]
+
+        return make() if subsets == 1 else self.recall("rows", subsets, make)
 
     def client(self, index: int) -> slice:
         """The rows of one client."""

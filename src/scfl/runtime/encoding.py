@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,12 +15,32 @@ from scfl.core.fleet import Fleet
 from scfl.core.moments import Moments, measure_moments
 from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, store_blocks, subset_count
+from scfl.data.problem import Problem
 from scfl.methods.protocol import Code, Plan
 from scfl.runtime.result import Setup
 
 Matrix = NDArray[Any]
 Weights = NDArray[np.float64] | None
 Coding = Literal["clients", "gram-shortcut"]
+
+
+def hold_code(
+    problem: Problem, store: RowStore, plan: Plan, seed: int, coding: Coding
+) -> CodedData | None:
+    """The coded data of a plan; the last that was made is kept, as a search asks for it again.
+
+    It depends on the learning rate as little as on how the server goes through its rows.
+    """
+    code = plan.code
+    if code is None:
+        return None
+    loads = None if code.processed_weight is None else plan.loads
+    wanted = (seed, coding, subset_count(plan.sampling), replace(code, server_rows=0), loads)
+    return problem.recall(
+        "code",
+        joblib.hash(wanted),
+        lambda: collect_code(store, plan, seed, coding, lambda: problem.moments),
+    )
 
 
 def collect_code(

@@ -38,7 +38,7 @@ from scfl.methods.protocol import (
 )
 from scfl.privacy.budget import GradientNoise
 from scfl.runtime.direction import Guard, compute_direction, compute_gradients, make_guard
-from scfl.runtime.encoding import Coding, collect_code, price_setup
+from scfl.runtime.encoding import Coding, hold_code, price_setup
 from scfl.runtime.evaluation import Evaluator, explain_divergence
 from scfl.runtime.result import ABSENT, ARRIVED, LATE, NOT_ASKED, Ledger, Result
 from scfl.runtime.stability import InstabilityWarning, foresee_stability
@@ -115,7 +115,7 @@ def simulate(
     # A run that diverges overflows; it is told by its model, not by a warning.
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", invalid="ignore"):
         store = problem.arrange(subset_count(plan.sampling))
-        held = collect_code(store, plan, random_state, coding, lambda: problem.moments)
+        held = hold_code(problem, store, plan, random_state, coding)
         stability = foresee_stability(method, plan, held)
         if stability is not None and stability.warning is not None:
             said = f"{method.name}: {stability.warning}"

@@ -189,7 +189,12 @@ def _run_missing(
 
     What each took of its processor's time goes to ``spent_s``.
     """
-    missing = [job for job in wanted if not folder.has(job)]
+    labels = list(dict.fromkeys(job.label for job in wanted))
+    # Runs that differ in their learning rate only go one after another: they share their code.
+    missing = sorted(
+        (job for job in wanted if not folder.has(job)),
+        key=lambda job: (labels.index(job.label), job.seed),
+    )
     if on_done is not None:
         for job in wanted:
             if job not in missing:
