@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import scfl
 from scfl.core.parameter import build
 from scfl.errors import ParameterError, RunError
 from scfl.methods.batches import Batches
 from scfl.methods.protocol import Method
+from scfl.privacy.budget import Budget
 from scfl.report.html import write_report
-from scfl.report.live import describe_progress
+from scfl.report.live import describe_progress, draw_network
 from scfl.runtime.network.config import NetworkConfig, NetworkSection
 from scfl.study.config import FleetSection
 from scfl.study.network import Progress, read_network, record_network
@@ -76,9 +79,7 @@ def test_two_trainings_share_a_folder_and_a_report(tmp_path: Path) -> None:
 
 def test_the_measured_fleet_is_one_that_a_study_reads(tmp_path: Path) -> None:
     config, script = train(tmp_path, "scfl")
-    script.session.limit = replace(
-        config, network=replace(config.network, most_gradients=5)
-    ).find_limit
+    script.session.limit = replace(config, network=replace(config.network, most_gradients=5)).limit
     script.run()
     record_network(config, script.session, None)
     table = tomllib.loads((tmp_path / "fleet.toml").read_text(encoding="utf-8"))
@@ -111,6 +112,49 @@ def test_what_was_learned_before_a_failure_is_kept_and_the_failure_told(tmp_path
     with np.load(tmp_path / "runs/scfl/model.npz") as kept:
         assert np.isfinite(kept["model"]).all()
     assert load_study(tmp_path).runs[0].reason == told["reason"]
+
+
+def test_what_was_spent_is_in_the_record_while_it_runs_and_afterwards(tmp_path: Path) -> None:
+    config, _ = train(tmp_path, "scfl")
+    budget = Budget(epsilon=1.0, delta=1e-5, row_norm=2.0, gradient_norm=0.5, gradient_noise=20.0)
+    method = scfl.SCFL(
+        batches=Batches(subsets=3),
+        coded_rows=40,
+        deadline_s=20.0,
+        learning_rate=0.01,
+        make_up=False,
+    )
+    config = replace(config, method=method, privacy=budget)
+    terms = replace(config.terms, fleet=make_small_fleet(PROBLEM))
+    script = start(PROBLEM, terms, tmp_path / "private", delay=lambda r, c: 1.0)
+    script.session.limit = replace(config, network=replace(config.network, most_epsilon=1.2)).limit
+    script.join("0", "1", "2", "3")
+    script.run(until=lambda: bool(script.session.book.rows))
+    Progress()(config, script.session)
+    running = read_network(tmp_path)
+    assert running is not None
+    script.run()
+    record_network(config, script.session, None)
+    told = read_network(tmp_path)
+    assert told is not None
+    assert told["status"] == "complete"
+    assert 1.0 < running["epsilon"] < told["epsilon"] <= 1.2
+    assert "1.2 is spent, and one round more would exceed it" in told["reason"]
+    assert 0 < told["round"] < 12
+    assert (tmp_path / "runs/scfl/model.npz").exists()
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(draw_network(told))
+    assert f"privacy spent: epsilon {told['epsilon']:.4g} at delta 1e-05" in console.export_text()
+    run = load_study(tmp_path).runs[0]
+    assert run.privacy["epsilon"] == told["epsilon"]
+    assert run.privacy["coded_epsilon"] == pytest.approx(1.0)
+    assert run.privacy["delta"] == 1e-5
+    assert script.session.plan is not None
+    assert script.session.plan.code is not None
+    assert run.privacy["noise_sigma"] == script.session.plan.code.noise.sigma
+    assert run.privacy["mi_bits"] is None  # the paper's number was not asked for
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert f"epsilon {told['epsilon']:.4g} at delta 1e-05 holds for any one row" in page
 
 
 def test_a_failure_before_the_first_client_leaves_no_model(tmp_path: Path) -> None:

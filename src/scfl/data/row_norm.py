@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scfl.core.parameter import Requirements
 from scfl.data.problem import Problem
 
+Matrix = NDArray[Any]
+
 _CHUNK_ROWS = 4096
 
 
@@ -22,11 +24,20 @@ def bound_rows(problem: Problem, row_norm: float) -> Problem:
     """
     with Requirements() as require:
         require.number("row_norm", row_norm, above=0)
-    norms = measure_norms(problem.features, problem.targets)
-    above = norms > row_norm
+    features, targets, above = hold_rows(problem.features, problem.targets, row_norm)
     owner = np.repeat(np.arange(len(problem.client_rows)), problem.client_rows)
     counts = np.bincount(owner[above], minlength=len(problem.client_rows))
-    features, targets = problem.features, problem.targets
+    return replace(
+        problem, features=features, targets=targets, row_norm=row_norm, scaled_down=counts
+    )
+
+
+def hold_rows(
+    features: Matrix, targets: Matrix, row_norm: float
+) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+    """Rows with a norm of at most ``row_norm``, and which of them had a larger one."""
+    norms = measure_norms(features, targets)
+    above = norms > row_norm
     if above.any():
         dtype = features.dtype
         # Rounding the scaled entries must not bring a row above the bound again.
@@ -34,9 +45,7 @@ def bound_rows(problem: Problem, row_norm: float) -> Problem:
         features, targets = features.copy(), targets.copy()
         features[above] = (features[above] * factors[:, None]).astype(dtype)
         targets[above] = (targets[above] * factors[:, None]).astype(dtype)
-    return replace(
-        problem, features=features, targets=targets, row_norm=row_norm, scaled_down=counts
-    )
+    return features, targets, above
 
 
 def measure_norms(features: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:

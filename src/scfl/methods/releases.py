@@ -11,12 +11,27 @@ from scfl.privacy.events import Gradients, Products, Release, Sketch
 
 
 def list_releases(
-    plan: Plan, rounds: int, gradient_noise: GradientNoise | None = None
+    plan: Plan,
+    rounds: int,
+    gradient_noise: GradientNoise | None = None,
+    *,
+    own_coins: bool = True,
 ) -> list[tuple[Release, ...]]:
-    """Each client's releases in a training of so many rounds."""
-    return [
+    """Each client's releases in a training of so many rounds.
+
+    ``own_coins`` says that coins on who takes part stay with the client, so that they hide a row.
+    """
+    events = [
         _releases_of(plan, client, rounds, gradient_noise) for client in range(plan.shape.clients)
     ]
+    if own_coins:
+        return events
+    return [tuple(_show_coins(event) for event in own) for own in events]
+
+
+def _show_coins(event: Release) -> Release:
+    """Who knows the coins knows when a row takes part, which may be every time."""
+    return replace(event, rate=1.0) if isinstance(event, Gradients) else event
 
 
 def _releases_of(

@@ -33,6 +33,8 @@ def draw_network(told: Mapping[str, Any]) -> RenderableType:
         )
     events = [f"{event['at']:8.1f} s  {event['sentence']}" for event in told["events"][-_LATEST:]]
     lines = [f"released: {told['released']}"] if told["released"] else []
+    if told["epsilon"] is not None:
+        lines.append(f"privacy spent: epsilon {told['epsilon']:.4g} at delta {told['delta']:g}")
     return Group(
         Text(describe_progress(told), style="bold"), table, Text("\n".join([*lines, *events]))
     )

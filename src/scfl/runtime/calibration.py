@@ -6,6 +6,7 @@ client sends, on the rows that enter each code, and on their weights in it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.coding import Noise, as_noise
-from scfl.core.fleet import Fleet
+from scfl.core.fleet import Fleet, Shape
 from scfl.core.sampling import subset_count
 from scfl.data.problem import Problem
 from scfl.errors import InfeasibleError
@@ -56,6 +57,30 @@ def calibrate(method: Method, problem: Problem, fleet: Fleet, budget: Budget) ->
     An ``epsilon`` is a promise about rows of bounded norm: give a problem from
     :func:`scfl.bound_rows`. It puts noise on the labels too.
     """
+    return set_noise(
+        method,
+        problem.shape,
+        fleet,
+        budget,
+        row_norm=problem.row_norm,
+        measure=lambda plan, code: (measure_energies(problem, plan, code), measure_scale(problem)),
+    )
+
+
+def set_noise(
+    method: Method,
+    shape: Shape,
+    fleet: Fleet,
+    budget: Budget,
+    *,
+    row_norm: float | None,
+    measure: Callable[[Plan, Code], tuple[Floats, float]],
+) -> Method:
+    """What ``calibrate`` does, for whoever has no problem at hand.
+
+    ``row_norm`` is what rows are held to. ``measure`` tells the energies of all codes and the scale
+    of the features; it is asked where a printed budget needs to know.
+    """
     if not budget.calibrates or not hasattr(method, "noise"):
         return method
     own = as_noise(method.noise)
@@ -65,17 +90,17 @@ def calibrate(method: Method, problem: Problem, fleet: Fleet, budget: Budget) ->
             f"{own.sigma:g} is given, and the budget asks for the noise that it needs; "
             "leave one of them out",
         )
-    plan = method.plan(problem.shape, fleet)
+    plan = method.plan(shape, fleet)
     if plan.code is None:
         return method
     if budget.mi_bits is not None:
-        energies, scale = measure_energies(problem, plan, plan.code), measure_scale(problem)
+        energies, scale = measure(plan, plan.code)
         sigma = find_sigma(budget.mi_bits, plan.code.rows, energies, scale=scale)
         return _with_noise(method, replace(own, sigma=sigma))
     assert budget.epsilon is not None
     assert budget.delta is not None
     assert budget.row_norm is not None
-    if problem.row_norm is None or problem.row_norm > budget.row_norm:
+    if row_norm is None or row_norm > budget.row_norm:
         raise _refuse(
             "row_norm",
             f"{budget.row_norm:g} is promised, and the problem's rows are not held to it; "

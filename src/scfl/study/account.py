@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from scfl.data.problem import Problem
-from scfl.methods.protocol import Plan
 from scfl.methods.releases import list_releases
 from scfl.privacy.accountant import Account, account_for, is_uncovered
 from scfl.privacy.budget import Budget
@@ -20,13 +19,6 @@ from scfl.runtime.result import Result
 from scfl.study.statements import state_releases
 
 
-def state_plan(names: Sequence[str], plan: Plan, rounds: int) -> list[str]:
-    """The sentences of a training whose rows are held to no norm."""
-    releases = list_releases(plan, rounds)
-    accounts = [account_for(events, delta=None, row_norm=None) for events in releases]
-    return state_releases(names, releases, accounts, None)
-
-
 def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The numbers and sentences of a run, and the numbers of each client.
 
@@ -35,11 +27,33 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
     where there is no guarantee.
     """
     problem, plan = result.problem, result.plan
-    releases = list_releases(plan, result.rounds, result.gradient_noise)
+    whole, clients = describe_releases(
+        problem.client_names,
+        list_releases(plan, result.rounds, result.gradient_noise),
+        budget,
+        row_norm=problem.row_norm,
+        printed=state_budget(problem, plan),
+    )
+    scaled = problem.scaled_down
+    whole["rows_scaled_down"] = None if scaled is None else int(scaled.sum())
+    whole["statements"] += _state_scaled_rows(problem)
+    for client, told in enumerate(clients):
+        told["rows_scaled_down"] = None if scaled is None else int(scaled[client])
+    return whole, clients
+
+
+def describe_releases(
+    names: Sequence[str],
+    releases: Sequence[tuple[Release, ...]],
+    budget: Budget,
+    *,
+    row_norm: float | None,
+    printed: PrintedBudget | None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The same of what clients sent, whoever counted it; ``row_norm`` is what rows are held to."""
     accounts = [
         account_for(events, delta=budget.delta, row_norm=budget.row_norm) for events in releases
     ]
-    printed = state_budget(problem, plan)
     asked = {name: value for name, value in asdict(budget).items() if value is not None}
     whole = {
         "budget": asked or None,
@@ -48,11 +62,10 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         "row_information_nats": _bound_information(releases, budget.row_norm),
         "delta": budget.delta,
         "covers": COVERS,
-        "row_norm": problem.row_norm,
-        "rows_scaled_down": None if problem.scaled_down is None else int(problem.scaled_down.sum()),
+        "row_norm": row_norm,
+        "rows_scaled_down": None,
         "statements": [
-            *state_releases(problem.client_names, releases, accounts, budget.row_norm),
-            *_state_scaled_rows(problem),
+            *state_releases(names, releases, accounts, budget.row_norm),
             *(_state_printed(printed) if printed and budget.mi_bits is not None else ()),
         ],
     }
@@ -60,9 +73,7 @@ def describe_privacy(result: Result, budget: Budget) -> tuple[dict[str, Any], li
         {
             "mi_bits": None if printed is None else _finite(float(printed.bits[client])),
             **_describe_accounts([account]),
-            "rows_scaled_down": None
-            if problem.scaled_down is None
-            else int(problem.scaled_down[client]),
+            "rows_scaled_down": None,
         }
         for client, account in enumerate(accounts)
     ]

@@ -23,11 +23,11 @@ from scfl.data.features import RandomFourier
 from scfl.data.partition import Dirichlet, Iid, LabelSorted, Partition, SizeSkewed
 from scfl.data.table import SUFFIXES, TableColumns
 from scfl.errors import ConfigError, ParameterError, Problem
+from scfl.methods.budget import check_budget
 from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
 from scfl.privacy.budget import Budget
 from scfl.study.availability import read_availability
-from scfl.study.budget import check_budget
 
 DATASETS = ("digits", "regression", *known_sets())
 

@@ -30,13 +30,13 @@ from scfl.core.delay import WirelessEdge
 from scfl.core.fleet import Fleet
 from scfl.errors import OutputError
 from scfl.methods.protocol import Deadline
-from scfl.methods.releases import list_releases
+from scfl.runtime.network.allowance import list_told, state_printed
 from scfl.runtime.network.checkpoint import write_whole
 from scfl.runtime.network.clients import Client
 from scfl.runtime.network.config import NetworkConfig
 from scfl.runtime.network.session import Session
 from scfl.runtime.result import ABSENT, ARRIVED, LATE
-from scfl.study.account import state_plan
+from scfl.study.account import describe_releases
 from scfl.study.folder import to_json
 from scfl.study.jobs import describe_parameters, tabulate_ledger, tabulate_trace, to_parquet
 from scfl.study.run import REPORTED_PACKAGES, find_commit
@@ -58,6 +58,7 @@ class Progress:
             write_whole(
                 config.out / "network.json",
                 to_json(describe_network(config, session, "running", None)),
+                flush=False,
             )
 
 
@@ -101,6 +102,8 @@ def describe_network(
         "bytes_up": 0.0,
         "bytes_down": 0.0,
         "released": None,
+        "epsilon": None,
+        "delta": config.privacy.delta,
         "clients": [],
         "events": [],
     }
@@ -111,7 +114,8 @@ def describe_network(
     if session.training is not None:
         told["round"] = session.training.state.round
         told["measured_on"] = session.watcher.source
-        told["released"] = " ".join(_state_releases(session))
+        privacy, _ = describe_told(session)
+        told["released"], told["epsilon"] = " ".join(privacy["statements"]), privacy["epsilon"]
         told["bytes_up"] = sum(client["bytes_up"] for client in told["clients"])
         told["bytes_down"] = sum(client["bytes_down"] for client in told["clients"])
     if session.curve.rows:
@@ -146,12 +150,20 @@ def _describe_presence(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _state_releases(session: Session) -> list[str]:
-    """What left the clients, in words; rounds in which somebody was away count as sent."""
+def describe_told(session: Session) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What left the clients, and what is guaranteed of it; who was away counts as having sent."""
     assert session.plan is not None
-    assert session.training is not None
-    names = [client.name for client in session.order]
-    return state_plan(names, session.plan, session.training.state.round)
+    budget, code = session.terms.budget, session.plan.code
+    whole, clients = describe_releases(
+        [client.name for client in session.order],
+        list_told(session.plan, session.asked, budget),
+        budget,
+        row_norm=budget.row_norm,
+        printed=state_printed(session.plan, session.order),
+    )
+    if code is not None and code.content == "sketch":
+        whole["noise_sigma"] = code.noise.sigma
+    return whole, clients
 
 
 def _probability(session: Session, client: Client) -> float | None:
@@ -244,7 +256,7 @@ def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> 
         "coding": None if training.held is None else "clients",
         "key": session.terms.fingerprint,
         "folder": f"runs/{config.label}",
-        "privacy": {"budget": None, "statements": _state_releases(session)},
+        "privacy": describe_told(session)[0],
         "measured_on": session.watcher.source,
         "refused": [[*who, count] for who, count in sorted(session.book.refusals.items())],
     }
@@ -265,10 +277,15 @@ def _describe_clients(session: Session) -> list[dict[str, Any]]:
             "coded_upload_s": client.upload_s,
             "coded_upload_bytes": float(client.upload.received if client.upload else 0),
             "releases": [asdict(event) for event in events],
-            "privacy": {},
+            "privacy": privacy,
         }
-        for number, (client, events) in enumerate(
-            zip(session.order, list_releases(plan, training.state.round), strict=True)
+        for number, (client, events, privacy) in enumerate(
+            zip(
+                session.order,
+                list_told(plan, session.asked, session.terms.budget),
+                describe_told(session)[1],
+                strict=True,
+            )
         )
     ]
 

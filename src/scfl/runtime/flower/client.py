@@ -67,8 +67,9 @@ def _answer_frame(frame: bytes, context: Context, ends: float) -> bytes:
         worker, kept = _make_worker(context), _state(context)
         if isinstance(message, Describe):
             kept["preparation"] = json.dumps(dict(message.preparation))
-        elif isinstance(message, Prepare):
-            worker.holdings.describe(json.loads(str(kept["preparation"])))
+        worker.preparation = json.loads(str(kept["preparation"]))
+        if isinstance(message, Prepare):
+            worker.holdings.describe(worker.preparation)
         memory.recall(worker)
         reply = worker.answer(message, lambda: time.time() > ends)
         memory.keep(worker, message)

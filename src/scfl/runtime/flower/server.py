@@ -57,7 +57,7 @@ def make_server_app(*, watch: Watch, record: Record) -> ServerApp:
                     config.state,
                     time.monotonic(),
                     watcher=_make_watcher(config),
-                    limit=config.find_limit,
+                    limit=config.limit,
                     server_macs_per_s=measure_macs_per_s(),
                 )
                 _serve(grid, config, session, watch)

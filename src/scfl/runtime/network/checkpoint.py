@@ -43,15 +43,19 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     write_whole(path, sink.getvalue())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file aside, flush it, and put it in its place."""
+def write_whole(path: Path, content: bytes, *, flush: bool = True) -> None:
+    """Write a file aside, flush it, and put it in its place.
+
+    What is written again in a moment needs no flush, for which a busy disk may take its time.
+    """
     aside = path.with_name(f".{path.name}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)

@@ -43,6 +43,8 @@ class Client:
     features: int = 0
     outputs: int = 0
     macs_per_s: float = 0.0
+    energy: float = 0.0
+    largest: float = 0.0
     probe_sent_at: float = 0.0
     probe_seconds: list[float] = field(default_factory=list)
     probe_bytes: int = 0
@@ -101,6 +103,8 @@ def refuse_preparation(client: Client, prepared: Prepared, agreed: tuple[int, in
         )
     if not (np.isfinite(prepared.macs_per_s) and prepared.macs_per_s > 0):
         return f"a compute rate of {prepared.macs_per_s}"
+    if not all(np.isfinite(told) and told >= 0 for told in (prepared.energy, prepared.largest)):
+        return f"features of energy {prepared.energy} and size {prepared.largest}"
     return ""
 
 

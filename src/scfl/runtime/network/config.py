@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from scfl.core.parameter import Requirements, build, suggest
 from scfl.data.features import RandomFourier
 from scfl.errors import ConfigError, ParameterError, Problem
-from scfl.methods.protocol import Method, Plan, ServerOnly
+from scfl.methods.budget import check_budget
+from scfl.methods.protocol import Method
 from scfl.methods.registry import find_method
+from scfl.privacy.budget import Budget
+from scfl.runtime.network.allowance import Limit, list_protection
 from scfl.runtime.network.terms import Terms
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,39}")
@@ -31,7 +34,8 @@ class NetworkSection:
     find it (the same, if it is left out). ``test_data`` is a file of the server's own to measure
     models on, with its ``target`` column. What was stopped goes on where it was. Trainings
     with different ``label`` s share a folder, and its report compares them. After
-    ``most_gradients`` rounds clients are asked no more: a budget for what they release.
+    ``most_gradients`` rounds clients are asked no more, and never for the gradient with which
+    somebody's epsilon would exceed ``most_epsilon``: budgets for what they release.
     """
 
     out: str
@@ -56,12 +60,15 @@ class NetworkSection:
     checkpoint_every: int = 20
     erasure: float = 0.1
     most_gradients: int | None = None
+    most_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         with Requirements() as require:
             require.that(bool(self.out), "out", "is empty; name a folder on the server's machine")
             if self.most_gradients is not None:
                 require.count("most_gradients", self.most_gradients, at_least=1)
+            if self.most_epsilon is not None:
+                require.number("most_epsilon", self.most_epsilon, above=0)
             require.that(
                 self.label is None or _LABEL.fullmatch(self.label) is not None,
                 "label",
@@ -83,6 +90,7 @@ class NetworkConfig:
     network: NetworkSection
     method: Method
     features: RandomFourier | None = None
+    privacy: Budget = field(default_factory=Budget)
 
     @property
     def terms(self) -> Terms:
@@ -97,7 +105,9 @@ class NetworkConfig:
                 "features": None if self.features is None else _plain(self.features),
                 "intercept": section.intercept,
                 "dtype": section.dtype,
+                **list_protection(self.privacy),
             },
+            budget=self.privacy,
             **{name: getattr(section, name) for name in shared},
         )
 
@@ -105,12 +115,11 @@ class NetworkConfig:
     def out(self) -> Path:
         return Path(self.network.out).expanduser()
 
-    def find_limit(self, plan: Plan, rounds: int) -> str | None:
-        """Why no further round may be asked for, or None."""
-        most = self.network.most_gradients
-        if most is None or rounds < most or isinstance(plan.wait, ServerOnly):
-            return None
-        return f"the budget of {most} gradients per client is spent; the model so far is kept"
+    @property
+    def limit(self) -> Limit:
+        """Why no client may be asked for more, asked before each round."""
+        section = self.network
+        return Limit(self.privacy, section.most_gradients, section.most_epsilon)
 
     @property
     def label(self) -> str:
@@ -129,7 +138,7 @@ def _plain(features: RandomFourier) -> dict[str, Any]:
 
 def check_network(tables: Mapping[str, Any]) -> NetworkConfig:
     """Turn tables into a configuration, or raise one error that lists every problem."""
-    known = ("network", "method", "features")
+    known = ("network", "method", "features", "privacy")
     problems = [
         Problem(key, f"there is no such table; {suggest(key, known)}")
         for key in tables
@@ -138,7 +147,7 @@ def check_network(tables: Mapping[str, Any]) -> NetworkConfig:
     made: dict[str, Any] = {}
     for key in known:
         table = tables.get(key)
-        if key == "features" and table is None:
+        if key in {"features", "privacy"} and table is None:
             continue
         try:
             made[key] = _build(key, {} if table is None else table)
@@ -146,6 +155,8 @@ def check_network(tables: Mapping[str, Any]) -> NetworkConfig:
             problems += [problem.within(key) for problem in error.problems]
     if not problems:
         config = NetworkConfig(**made)
+        problems = _check_privacy(config, tables)
+    if not problems:
         try:
             _ = config.terms
         except ParameterError as error:
@@ -158,13 +169,32 @@ def check_network(tables: Mapping[str, Any]) -> NetworkConfig:
     raise ConfigError(problems)
 
 
+def _check_privacy(config: NetworkConfig, tables: Mapping[str, Any]) -> list[Problem]:
+    """Whether the budget, the method and the limit go together."""
+    name, budget = config.method.name, config.privacy
+    problems = [
+        replace(problem, where=problem.where.replace(f"methods.{name}", "method"))
+        for problem in check_budget(
+            budget, {"methods": {name: tables["method"]}}, {name: config.method}
+        )
+    ]
+    if config.network.most_epsilon is not None and budget.delta is None:
+        problems.append(
+            Problem(
+                "network.most-epsilon",
+                "holds at some delta, for rows of some norm; give [privacy] delta and row-norm",
+            )
+        )
+    return problems
+
+
 def _build(key: str, table: Any) -> Any:
     if not isinstance(table, Mapping):
         raise ParameterError(f"{table!r} is a value; write a table [{key}]")
     if key == "network":
         return build(NetworkSection, table)
-    if key == "features":
-        return build(RandomFourier, table)
+    if key in {"features", "privacy"}:
+        return build(RandomFourier if key == "features" else Budget, table)
     if "name" not in table:
         raise ParameterError(
             [Problem("name", "is missing; name the method, such as name = 'scfl'")]

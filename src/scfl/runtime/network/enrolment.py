@@ -166,6 +166,7 @@ class Enrolment:
             return
         client.features, client.outputs = prepared.features, prepared.outputs
         client.macs_per_s = prepared.macs_per_s
+        client.energy, client.largest = float(prepared.energy), float(prepared.largest)
         self.width = client.features, client.outputs
         if self.terms.fleet is not None or client.number is not None:
             client.stage = "measured"

@@ -55,7 +55,12 @@ def derive_plan(method: Method, shape: Shape, fleet: Fleet, founders: int) -> Pl
 
 
 def _first(shape: Shape, fleet: Fleet, count: int) -> tuple[Shape, Fleet]:
-    return replace(shape, client_rows=shape.client_rows[:count]), replace(
+    return replace(shape, client_rows=shape.client_rows[:count]), cut_fleet(fleet, count)
+
+
+def cut_fleet(fleet: Fleet, count: int) -> Fleet:
+    """The first machines of a fleet."""
+    return replace(
         fleet,
         macs_per_s=fleet.macs_per_s[:count],
         uplink_bps=fleet.uplink_bps[:count],

@@ -28,7 +28,17 @@ from scfl.runtime.network.watching import Watcher
 
 _LAWS = {kind.__name__: kind for kind in (WirelessEdge, ShiftedExponential)}
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
-_CLIENT = ("name", "rows", "columns", "labels", "features", "outputs", "macs_per_s")
+_CLIENT = (
+    "name",
+    "rows",
+    "columns",
+    "labels",
+    "features",
+    "outputs",
+    "macs_per_s",
+    "energy",
+    "largest",
+)
 
 
 def open_session(
@@ -68,6 +78,7 @@ def keep_session(session: Session) -> None:
     facts = {
         "fingerprint": session.terms.fingerprint,
         "round": training.state.round,
+        "asked": session.most_asked,
         "elapsed_s": session.now - session.training_began_at,
         "founders": session.roster.founders,
         "members": session.members,
@@ -123,6 +134,7 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
     )
     for who, why, count in facts["refusals"]:
         session.book.refusals[who, why] = count
+    session.asked = facts["asked"]
     session.resume(
         facts["members"],
         State(arrays["model"], arrays["average"], facts["round"], unflatten_memory(arrays)),

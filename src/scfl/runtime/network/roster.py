@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from scfl.core.fleet import Fleet
 from scfl.errors import InfeasibleError, ParameterError
-from scfl.methods.protocol import Plan
+from scfl.methods.protocol import Method, Plan
+from scfl.runtime.network.allowance import calibrate_method, refuse_newcomer
 from scfl.runtime.network.clients import (
     Client,
     extend_fleet,
@@ -20,20 +21,27 @@ from scfl.runtime.network.clients import (
     pick_fleet,
     shape_of,
 )
-from scfl.runtime.network.membership import derive_plan
+from scfl.runtime.network.membership import cut_fleet, derive_plan
 from scfl.runtime.network.terms import Terms
 
 
 @dataclass(eq=False)
 class Roster:
-    """Places, machines and the plan for them; ``fleet`` and ``plan`` are there once it is made."""
+    """Places, machines and the plan for them; ``fleet`` and ``plan`` are there once it is made.
+
+    ``method`` is that of the terms with the noise that their budget asks for.
+    """
 
     terms: Terms
     server_macs_per_s: float = 1e9
     order: list[Client] = field(default_factory=list)
     founders: int = 0
+    method: Method = field(init=False)
     fleet: Fleet | None = None
     plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        self.method = self.terms.method
 
     def make(self, founders: Sequence[Client], message_bytes: float) -> Plan:
         """Give the first clients their places, and make the plan."""
@@ -50,7 +58,8 @@ class Roster:
             if self.terms.fleet is None
             else pick_fleet(self.terms.fleet, founders)
         )
-        self.plan = self.terms.method.plan(shape_of(founders), self.fleet)
+        self._calibrate()
+        self.plan = self.method.plan(shape_of(founders), self.fleet)
         return self.plan
 
     def add(self, client: Client, message_bytes: float) -> str | None:
@@ -63,13 +72,24 @@ class Roster:
                 if self.terms.fleet is None
                 else pick_fleet(self.terms.fleet, order)
             )
-            plan = derive_plan(self.terms.method, shape_of(order), fleet, self.founders)
+            plan = derive_plan(self.method, shape_of(order), fleet, self.founders)
         except (InfeasibleError, ParameterError) as error:
             return str(error).replace("\n", "; ")
+        why = refuse_newcomer(plan, self.terms.budget, order)
+        if why is not None:
+            return why
         self.plan, self.fleet, self.order, client.number = plan, fleet, order, len(order) - 1
         return None
 
     def restore(self, order: Sequence[Client], founders: int, fleet: Fleet) -> None:
         """The places that a checkpoint kept."""
         self.order, self.founders, self.fleet = list(order), founders, fleet
-        self.plan = derive_plan(self.terms.method, shape_of(order), fleet, founders)
+        self._calibrate()
+        self.plan = derive_plan(self.method, shape_of(order), fleet, founders)
+
+    def _calibrate(self) -> None:
+        """The method's noise for the founders' code; it depends on nothing that comes later."""
+        assert self.fleet is not None
+        founders = self.order[: self.founders]
+        fleet = cut_fleet(self.fleet, self.founders)
+        self.method = calibrate_method(self.terms.method, fleet, self.terms.budget, founders)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.fleet import Fleet
+from scfl.core.sampling import subset_count
 from scfl.errors import RunError
 from scfl.methods.protocol import Plan, ServerOnly, State
 from scfl.runtime.network.clients import Client, by_name
@@ -55,8 +56,9 @@ class Event:
 class Session:
     """The server's side of the protocol.
 
-    ``folder`` takes uploads and checkpoints. ``limit`` is asked before each round and may end the
-    training with a sentence, such as that the privacy budget is spent.
+    ``folder`` takes uploads and checkpoints. ``limit`` is asked before each round, with the number
+    of gradients that each client has been asked for, and may end the training with a sentence, such
+    as that the privacy budget is spent; before the first upload, where that would be so at once.
     """
 
     terms: Terms
@@ -80,6 +82,7 @@ class Session:
     alone_since: float | None = None
     now: float = 0.0
     checkpointed: int = -1
+    asked: int = 0
     expected: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -181,13 +184,13 @@ class Session:
         """End it: keep what there is, and send everybody home."""
         if self.phase == "done":
             return
-        if self.training is not None:
-            self.training.open = None
-            self.checkpoint()
         self.phase, self.ended, self.failed = "done", reason, failed
         self._tell(reason)
         for key in self.enrolment.by_key:
             self._send(key, Stop(reason))
+        if self.training is not None:
+            self.training.open = None
+            self.save(self)
 
     # Coming and going.
 
@@ -232,6 +235,9 @@ class Session:
 
     def _make_plan(self, founders: list[Client], now: float) -> None:
         plan = self.roster.make(founders, self.enrolment.message_bytes)
+        over = self.limit(plan, 0)
+        if over is not None:  # before anything has been told
+            raise RunError(over)
         self.phase, self.phase_began_at = "coding", now
         self._tell(f"{len(founders)} clients with {plan.shape.rows} rows are ready")
         for client in founders:
@@ -260,8 +266,10 @@ class Session:
         self.phase, self.training_began_at = "training", now
         self._look()
         self._tell(f"training begins with {len(members)} clients")
+        # From now on clients are asked for gradients, and whoever starts this again has to know it.
+        self.save(self)
         assert self.training is not None
-        seen = foresee_stability(self.terms.method, self.training.plan, self.training.held)
+        seen = foresee_stability(self.roster.method, self.training.plan, self.training.held)
         if seen is not None and seen.warning is not None:
             self._tell(f"warning: {seen.warning}")
 
@@ -280,7 +288,7 @@ class Session:
             for added in range(len(estimate.prior), len(members)):
                 estimate = estimate.grow(float(prior[added]))
         self.training = Training(
-            method=self.terms.method,
+            method=self.roster.method,
             plan=plan,
             held=self.collection.assemble(members, self.plan, plan),
             state=state,
@@ -337,14 +345,16 @@ class Session:
         if training.state.round >= self._rounds:
             self.stop(f"all {training.state.round} rounds are done")
             return
-        over = self.limit(training.plan, training.state.round)
+        over = self.limit(training.plan, self.asked)
         if over is not None:
             self.stop(over)
             return
         here = np.array([self._is_here(number) for number in self.members])
         if not self._may_play(training.plan, here, now):
             return
-        for place, work in training.open_round(now, here):
+        asked = training.open_round(now, here)
+        self.asked += bool(asked)
+        for place, work in asked:
             key = self.order[self.members[place]].key
             assert key is not None
             self._send(key, work)
@@ -419,6 +429,18 @@ class Session:
             float(moved["bytes_up"].sum()),
             float(moved["bytes_down"].sum()),
         )
+
+    @property
+    def most_asked(self) -> int:
+        """How often a client may have been asked before a later checkpoint says so.
+
+        Who is killed has asked for rounds that nobody remembers, and asks for them again. Each
+        subset of the rows then had at most two turns more than in as many rounds from the start.
+        """
+        if self.phase == "done" or self.plan is None:
+            return self.asked
+        subsets, forgotten = subset_count(self.plan.sampling), self.terms.checkpoint_every
+        return self.asked + subsets * (forgotten // subsets + (2 if subsets > 1 else 0))
 
     # Small things.
 

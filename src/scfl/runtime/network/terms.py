@@ -11,6 +11,7 @@ from typing import Any, Literal
 from scfl.core.fleet import Fleet
 from scfl.core.parameter import Requirements
 from scfl.methods.protocol import Method
+from scfl.privacy.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Terms:
     training waits for anybody at all. ``preparation`` is what clients do to their rows before
     training: ``task``, ``features``, ``intercept``, ``dtype``. A ``fleet`` that is known, by the
     names of its clients, spares the calibration, and one of the ``probes`` does where each takes
-    long.
+    long. Where a ``budget`` asks for noise, the method's follows from it when the plan is made.
     """
 
     method: Method
@@ -41,6 +42,7 @@ class Terms:
     dtype: Literal["float32", "float64"] = "float32"
     erasure: float = 0.1
     probes: Literal[1, 3] = 3
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         with Requirements() as require:
@@ -70,5 +72,6 @@ class Terms:
             "seed": self.seed,
             "dtype": self.dtype,
             "preparation": dict(self.preparation),
+            "budget": asdict(self.budget),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -80,12 +80,18 @@ class Prepare:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Ready to train. ``macs_per_s`` was measured on the client's own rows."""
+    """Ready to train. ``macs_per_s`` was measured on the client's own rows.
+
+    ``energy`` and ``largest`` are what the paper's printed privacy number needs to know of the
+    features; they depend on the data, and are 0 unless they were asked for.
+    """
 
     rows: int
     features: int
     outputs: int
     macs_per_s: float
+    energy: float = 0.0
+    largest: float = 0.0
     kind: ClassVar[str] = "prepared"
 
 

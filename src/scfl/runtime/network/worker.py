@@ -18,10 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scfl.core.coding import Noise
-from scfl.core.gradient import accumulate_gradient, block_rows
+from scfl.core.gradient import Clip, accumulate_gradient, block_rows
 from scfl.core.moments import measure_moments
+from scfl.core.randomness import Purpose, stream
 from scfl.core.sampling import RowStore, store_rows
+from scfl.data.row_norm import hold_rows
 from scfl.errors import DataError
+from scfl.privacy.budget import GradientNoise
+from scfl.privacy.mutual_information import measure_energy
 from scfl.runtime.encoding import CodeRequest, encode_part
 from scfl.runtime.network.wire import (
     CodePart,
@@ -36,6 +40,7 @@ from scfl.runtime.network.wire import (
     Refusal,
     SendCode,
     Work,
+    write_frame,
 )
 
 Matrix = NDArray[Any]
@@ -70,12 +75,17 @@ def never() -> bool:
 
 @dataclass
 class Worker:
-    """One client's side of the protocol. ``secret`` seeds its code and noise; it is never sent."""
+    """One client's side of the protocol. ``secret`` seeds its code and noise; it is never sent.
+
+    ``preparation`` is what the server said beforehand of how rows will be used: it holds the bound
+    on their norm, and on each one's share in a gradient, with the noise that hides it.
+    """
 
     holdings: Holdings
     secret: int = field(repr=False)
     clock: Callable[[], float] = time.perf_counter
     rows: Rows | None = None
+    preparation: Mapping[str, Any] = field(default_factory=dict)
     _store: tuple[int, RowStore] | None = None
     coded: tuple[Mapping[str, Any], str, Matrix] | None = field(default=None, repr=False)
 
@@ -85,6 +95,7 @@ class Worker:
         try:
             match message:
                 case Describe():
+                    self.preparation = message.preparation
                     reply = self.holdings.describe(message.preparation)
                 case Prepare():
                     reply = self._prepare(message)
@@ -99,14 +110,20 @@ class Worker:
         return reply
 
     def _prepare(self, message: Prepare) -> Prepared:
-        self.rows = self.holdings.prepare(message.classes, message.outputs)
-        self._store = self.coded = None
-        features, targets = self.rows.features, self.rows.targets
+        rows = self.holdings.prepare(message.classes, message.outputs)
+        features, targets = rows.features, rows.targets
+        bound = self.preparation.get("row-norm")
+        if bound is not None:
+            features, targets, _ = hold_rows(features, targets, float(bound))
+        self.rows, self._store, self.coded = Rows(features, targets), None, None
+        told = bool(self.preparation.get("measure-energy"))
         return Prepared(
             rows=len(features),
             features=features.shape[1],
             outputs=targets.shape[1],
             macs_per_s=measure_macs_per_s(features, targets, self.clock),
+            energy=measure_energy(features) if told else 0.0,
+            largest=float(np.abs(features).max()) if told else 0.0,
         )
 
     def _arrange(self, subsets: int) -> RowStore:
@@ -118,6 +135,11 @@ class Worker:
             count = np.array([len(rows.features)])
             self._store = subsets, store_rows(rows.features, rows.targets, count, subsets)
         return self._store[1]
+
+    @property
+    def _guard(self) -> GradientNoise | None:
+        wanted = self.preparation.get("gradient")
+        return None if wanted is None else GradientNoise(**wanted)
 
     def _send_code(self, message: SendCode) -> CodePart:
         if self.coded is None or self.coded[0] != message.request:
@@ -152,7 +174,7 @@ class Worker:
         return np.ascontiguousarray(coded).view(np.uint8).reshape(-1)
 
     def _sum_gradient(self, message: Work, superseded: Callable[[], bool]) -> Gradient | None:
-        started = self.clock()
+        started, guard = self.clock(), self._guard
         store, model = self._arrange(message.subsets), message.model
         piece = store.piece(message.subset)
         features, targets = store.features[piece], store.targets[piece]
@@ -168,7 +190,15 @@ class Worker:
                     if isinstance(rows, slice)
                     else rows[first : first + size]
                 )
-                accumulate_gradient(features[some], targets[some], model, None, into)
+                clip = None
+                if guard is not None:
+                    clip = Clip(np.linalg.norm(features[some], axis=1), guard.norm)
+                accumulate_gradient(features[some], targets[some], model, None, into, clip=clip)
+        if guard is not None:
+            # The same question has the same answer, so asking it again tells nothing more.
+            question = int.from_bytes(hashlib.sha256(write_frame(message)).digest())
+            drawn = stream(self.secret, Purpose.GRADIENT_NOISE, message.round, question)
+            into += (guard.sigma * drawn.standard_normal(into.shape)).astype(into.dtype)
         return Gradient(message.round, self.clock() - started, into)
 
 
