@@ -111,3 +111,15 @@ def test_how_seldom_clients_arrive_changes_nothing(problem, fleet):
     rare = replace(plan, arrival_probability=np.full(5, 0.3))
     usual, seldom = (foresee_stability(method, some, held).curvature for some in (plan, rare))
     assert seldom.estimate == pytest.approx(usual.estimate)
+
+
+@pytest.mark.filterwarnings("ignore::scfl.InstabilityWarning")
+def test_a_code_is_looked_at_once_for_every_learning_rate(problem, fleet):
+    """Eigenvalues are dear; another code is looked at all the same."""
+    rows = {"coded_rows": 200, "noise": 2.0}
+    first, again = (
+        run(problem, fleet, scfl.SCFL(learning_rate=rate, **rows)).stability for rate in (0.1, 0.2)
+    )
+    louder = run(problem, fleet, scfl.SCFL(coded_rows=200, noise=3.0)).stability
+    assert again.curvature is first.curvature
+    assert louder.curvature.bias > first.curvature.bias

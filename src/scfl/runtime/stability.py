@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,25 +74,14 @@ def foresee_stability(
     """What the server can tell of a run's limit before the first round; None without a make-up."""
     if held is None or plan.code is None or not has_make_up(method, plan):
         return None
-    asked, lengths = plan.loads > 0, held.store.lengths[0]
+    asked = plan.loads > 0
     mean = _weigh(method, plan, asked)
     coded = float(mean.coded.mean())
-    weights = mean.coded / coded
-    rows = held.store.features * np.sqrt(weights / lengths)[held.store.owner, None].astype(
-        held.store.features.dtype
-    )
-    with np.errstate(over="ignore"):
-        curvature = rows.T @ rows
-    if not np.isfinite(curvature).all():
-        rows = rows.astype(np.float64)
-        curvature = rows.T @ rows
-    in_a_block = plan.code.noise.sigma**2 * plan.shape.clients / len(lengths)
-    noise = in_a_block * float(weights.sum())
-    found = estimate_definiteness(
-        curvature,
-        coded_rows=float(weights.sum() ** 2 / (weights**2 / lengths).sum()),
+    found = _estimate(
+        held,
+        tuple((mean.coded / coded).tolist()),
         shrink=mean.shrink / coded,
-        noise_variance=noise,
+        noise_variance=plan.code.noise.sigma**2 * plan.shape.clients,
         share=float((mean.clients * _chance(plan))[asked].mean()) / coded if asked.any() else 0.0,
     )
     rate = getattr(method, "learning_rate", None)
@@ -100,6 +90,37 @@ def foresee_stability(
         growth = step_size(rate, 0, plan.shape.rows) * coded * -found.estimate
         folding = 1 / math.log1p(growth)
     return Stability(found, folding)
+
+
+@lru_cache(maxsize=1)
+def _estimate(
+    held: CodedData,
+    block_weights: tuple[float, ...],
+    *,
+    shrink: float,
+    noise_variance: float,
+    share: float,
+) -> Definiteness:
+    """Look at coded data whose blocks weigh so much and hold that noise in all.
+
+    The last answer is kept: in a search the same code is looked at with every learning rate.
+    """
+    weights, lengths = np.array(block_weights), held.store.lengths[0]
+    rows = held.store.features * np.sqrt(weights / lengths)[held.store.owner, None].astype(
+        held.store.features.dtype
+    )
+    with np.errstate(over="ignore"):
+        curvature = rows.T @ rows
+    if not np.isfinite(curvature).all():
+        rows = rows.astype(np.float64)
+        curvature = rows.T @ rows
+    return estimate_definiteness(
+        curvature,
+        coded_rows=float(weights.sum() ** 2 / (weights**2 / lengths).sum()),
+        shrink=shrink,
+        noise_variance=noise_variance / len(lengths) * float(weights.sum()),
+        share=share,
+    )
 
 
 def _weigh(method: Method, plan: Plan, arrived: NDArray[np.bool_]) -> Combination:
