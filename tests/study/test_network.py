@@ -20,6 +20,7 @@ from scfl.privacy.budget import Budget
 from scfl.report.html import write_report
 from scfl.report.live import describe_progress, draw_network
 from scfl.runtime.network.config import NetworkConfig, NetworkSection
+from scfl.runtime.network.wire import Gradient, Message
 from scfl.study.config import FleetSection
 from scfl.study.network import Progress, read_network, record_network
 from scfl.study.records import load_clients, load_ledger, load_study
@@ -75,6 +76,32 @@ def test_two_trainings_share_a_folder_and_a_report(tmp_path: Path) -> None:
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "wall time" in page
     assert "virtual" not in page.lower()
+
+
+def test_refused_answers_and_what_happened_are_in_the_report(tmp_path: Path) -> None:
+    config, script = train(tmp_path, "scfl")
+
+    def tamper(key: str, message: Message) -> list[Message]:
+        broken = key == "1" and isinstance(message, Gradient) and 3 <= message.round < 7
+        return [replace(message, array=message.array[:1])] if broken else [message]  # type: ignore[arg-type, attr-defined]
+
+    script.tamper = tamper
+    script.run(until=lambda: len(script.session.book.rows) == 9)
+    Progress()(config, script.session)
+    running = read_network(tmp_path)
+    assert running is not None
+    assert [client["refused"] for client in running["clients"]] == [0, 4, 0, 0]
+    script.run()
+    record_network(config, script.session, None)
+    run = load_study(tmp_path).runs[0]
+    assert [(one.client, one.times) for one in run.refused if one.why != "stale"] == [
+        ("client 1", 4)
+    ]
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    said = "Answers that were refused: client 1, wrong shape 1 x 6, 2 x 6 was asked for (4 times)."
+    assert said in page
+    assert "training begins with 4 clients" in page
+    assert "client 1: an answer does not count" in page
 
 
 def test_the_measured_fleet_is_one_that_a_study_reads(tmp_path: Path) -> None:

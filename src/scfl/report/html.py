@@ -45,6 +45,8 @@ class LedgerView:
     sentence: str
     figures: tuple[Markup, ...]
     table: tables.Table | None
+    refused: str
+    events: tuple[tuple[float, str], ...]
 
 
 def write_report(out: Path, *, target: float | None = None, reference: str | None = None) -> Path:
@@ -142,14 +144,15 @@ def _curve_figures(study: Study, summary: Summary) -> list[Markup]:
 
 def _ledger_view(one: Shown, rows: Rows, place: int) -> LedgerView:
     sentence = sentences.describe_participation(one.part, [client.name for client in one.clients])
+    refused = sentences.describe_refusals(one.run.refused)
     if not one.part.asked.any():
-        return LedgerView(one.run.label, sentence, (), None)
+        return LedgerView(one.run.label, sentence, (), None, refused, one.run.events)
     figures = (
         ledger_figures.draw_rounds(one.part, rows, name=f"rounds-{place}"),
         ledger_figures.draw_totals(one.part, rows, name=f"totals-{place}"),
     )
     table = tables.client_table(one.part, rows.order.tolist(), one.clients)
-    return LedgerView(one.run.label, sentence, figures, table)
+    return LedgerView(one.run.label, sentence, figures, table, refused, one.run.events)
 
 
 def _setup_figures(shown: Sequence[Shown], rows: Rows) -> list[tuple[str, Markup]]:

@@ -16,6 +16,7 @@ from scfl.study.records import (
     LATE,
     ClientRecord,
     Manifest,
+    Refused,
     Run,
 )
 from scfl.study.wording import (
@@ -47,6 +48,16 @@ def describe_study(manifest: Manifest) -> str:
     elif problem.outputs > 1:
         parts.append(count_words(problem.outputs, "output"))
     return " · ".join([*parts, count_words(len(manifest.seeds), "seed")])
+
+
+def describe_refusals(refused: Sequence[Refused]) -> str:
+    """Whose answers did not count, and why; being late is told elsewhere."""
+    faults = [
+        f"{one.client}, {one.why} ({count_words(one.times, 'time')})"
+        for one in refused
+        if one.why != "stale"
+    ]
+    return f"Answers that were refused: {'; '.join(faults)}." if faults else ""
 
 
 def describe_unfinished(manifest: Manifest, runs: int) -> str | None:

@@ -71,6 +71,11 @@ class Fields:
             for index, value in enumerate(self.sequence(key))
         ]
 
+    def optional_items(self, key: str) -> list[Fields]:
+        """The same; none where the list is missing, as in records that have no use for it."""
+        known = isinstance(self.values, dict) and key in self.values
+        return self.items(key) if known else []
+
     def _get(self, key: str) -> Any:
         if not isinstance(self.values, dict):
             raise OutputError(f"{self.where}: {_shown(self.values)} stands where an object belongs")

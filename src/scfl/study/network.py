@@ -258,7 +258,11 @@ def _summarise(config: NetworkConfig, session: Session, failure: str | None) -> 
         "folder": f"runs/{config.label}",
         "privacy": describe_told(session)[0],
         "measured_on": session.watcher.source,
-        "refused": [[*who, count] for who, count in sorted(session.book.refusals.items())],
+        "refusals": [
+            {"client": who, "why": why, "times": count}
+            for (who, why), count in sorted(session.book.refusals.items())
+        ],
+        "events": [asdict(event) for event in session.events[-_LATEST_EVENTS:]],
     }
 
 

@@ -117,6 +117,15 @@ class ClientRecord:
     coded_upload_bytes: float
 
 
+@dataclass(frozen=True)
+class Refused:
+    """Answers of a client on a network that did not count."""
+
+    client: str
+    why: str
+    times: int
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """One method with one seed. Numbers that were not finite are None."""
@@ -149,6 +158,8 @@ class Run:
     privacy: Mapping[str, Any] = field(default_factory=dict)
     warning: str | None = None
     rate_at_edge: bool = False
+    refused: tuple[Refused, ...] = ()
+    events: tuple[tuple[float, str], ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -306,6 +317,13 @@ def _run(out: Path, fields: Fields) -> Run:
         privacy=fields.optional_mapping("privacy"),
         warning=_warning(fields),
         rate_at_edge=_rate_at_edge(fields),
+        refused=tuple(
+            Refused(one.text("client"), one.text("why"), one.whole("times"))
+            for one in fields.optional_items("refusals")
+        ),
+        events=tuple(
+            (one.number("at"), one.text("sentence")) for one in fields.optional_items("events")
+        ),
     )
 
 

@@ -16,7 +16,15 @@ from scfl.runtime.network.resumption import open_session
 from scfl.runtime.network.session import Session
 from scfl.runtime.network.terms import Terms
 from scfl.runtime.network.watching import Watcher
-from scfl.runtime.network.wire import Described, Message, Stop, Work, read_frame, write_frame
+from scfl.runtime.network.wire import (
+    Described,
+    FrameError,
+    Message,
+    Stop,
+    Work,
+    read_frame,
+    write_frame,
+)
 from scfl.runtime.network.worker import Rows, Worker
 
 
@@ -68,15 +76,15 @@ Answer = Callable[[str, Message, float], list[tuple[float, Message]]]
 class Script:
     """Drives a session: ``delay(round, client)`` says when a gradient comes, inf for never.
 
-    ``tamper`` may change what a client sends: it returns (seconds later, message) pairs.
+    ``tamper`` may change what a client sends: it returns messages, or bytes that are none.
     """
 
     session: Session
     workers: dict[str, Worker]
     delay: Callable[[int, int], float] = lambda number, client: 0.0
-    tamper: Callable[[str, Message], list[Message]] = lambda key, message: [message]
+    tamper: Callable[[str, Message], list[Any]] = lambda key, message: [message]
     now: float = 0.0
-    pending: list[tuple[float, int, str, Message]] = field(default_factory=list)
+    pending: list[tuple[float, int, str, Any]] = field(default_factory=list)
     stopped: dict[str, str] = field(default_factory=dict)
     steps: int = 0
 
@@ -121,8 +129,13 @@ class Script:
             return
         at, _, key, message = self.pending.pop(0)
         self.now = max(self.now, at)
-        message = read_frame(write_frame(message), most_bytes=10**7)
-        self.session.receive(key, message, self.now)
+        frame = message if isinstance(message, bytes) else write_frame(message)
+        try:
+            message = read_frame(frame, most_bytes=10**7)
+        except FrameError as error:
+            self.session.complain(key, str(error), self.now)
+        else:
+            self.session.receive(key, message, self.now)
 
 
 def start(

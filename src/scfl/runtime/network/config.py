@@ -35,7 +35,8 @@ class NetworkSection:
     models on, with its ``target`` column. What was stopped goes on where it was. Trainings
     with different ``label`` s share a folder, and its report compares them. After
     ``most_gradients`` rounds clients are asked no more, and never for the gradient with which
-    somebody's epsilon would exceed ``most_epsilon``: budgets for what they release.
+    somebody's epsilon would exceed ``most_epsilon``: budgets for what they release. With
+    authentication, nodes are ``registered``, and nobody else may speak under a client's name.
     """
 
     out: str
@@ -61,6 +62,7 @@ class NetworkSection:
     erasure: float = 0.1
     most_gradients: int | None = None
     most_epsilon: float | None = None
+    registered: bool = False
 
     def __post_init__(self) -> None:
         with Requirements() as require:

@@ -53,6 +53,7 @@ class Enrolment:
     classes: list[Any] | None = None
     width: tuple[int, int] | None = None
     refusals: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
 
     def join(self, key: str) -> None:
         """A connection that the lane vouches for; the same key again replaces the old one."""
@@ -114,8 +115,13 @@ class Enrolment:
     def _describe(self, key: str, described: Described) -> None:
         why = refuse_description(described)
         known = None if why else self.clients.get(described.name)
-        if known is not None and known.here:
+        before = next((name for name, owner in self.owners.items() if owner == key), None)
+        if why is None and before not in {None, described.name}:
+            why = f"it was {before!r} before, and a client keeps its name"
+        elif known is not None and known.here:
             why = f"the name {known.name!r} is taken by another connection"
+        elif self.terms.registered and self.owners.get(described.name, key) != key:
+            why = f"the name {described.name!r} belongs to another node"
         elif known is not None and known.stage == "out":
             why = known.reason
         elif known is not None and not known.is_same(described):
@@ -127,6 +133,7 @@ class Enrolment:
             known = Client(described.name, described.rows, described.columns, described.labels, key)
             self.clients[known.name] = known
         known.key, self.by_key[key] = key, known
+        self.owners[known.name] = key
         self.tell(f"{known.name} is here with {known.rows} rows")
         if self.agreed:
             self._admit(known)

@@ -24,14 +24,14 @@ Mask = NDArray[np.bool_]
 _PRIOR_ROUNDS = 10.0
 _KEPT = 0.998
 _LEAST = 0.05
-# What one refused answer leaves of a client's weight, and what each good one gives back.
+# What one answer that was no use leaves of a client's weight, and what each good one gives back.
 _DISTRUST = 0.5
 _FORGIVENESS = 1.1
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """One entry per client. ``trust`` falls with answers that had to be refused, and recovers."""
+    """One entry per client. ``trust`` falls with answers that were no use, and recovers."""
 
     prior: Floats
     hits: Floats
@@ -45,15 +45,20 @@ class Estimate:
         return np.where(self.prior > 0, np.maximum(seen, _LEAST), 0.0)
 
     def watch(self, asked: Mask, arrived: Mask, refused: Mask) -> Estimate:
-        """Learn from a round; an answer that was refused came, but is held against its sender."""
+        """Learn from a round; an answer that was refused came all the same."""
         came = arrived | refused
-        trust = np.where(arrived, np.minimum(self.trust * _FORGIVENESS, 1.0), self.trust)
         return replace(
             self,
             hits=np.where(asked, _KEPT * self.hits + came, self.hits),
             rounds=np.where(asked, _KEPT * self.rounds + 1, self.rounds),
-            trust=np.where(refused, trust * _DISTRUST, trust),
+            trust=np.where(arrived, np.minimum(self.trust * _FORGIVENESS, 1.0), self.trust),
         )
+
+    def distrust(self, client: int) -> Estimate:
+        """Hold an answer that was no use against its sender."""
+        trust = self.trust.copy()
+        trust[client] *= _DISTRUST
+        return replace(self, trust=trust)
 
     def grow(self, prior: float) -> Estimate:
         """The same with one client more."""

@@ -82,6 +82,7 @@ def keep_session(session: Session) -> None:
         "elapsed_s": session.now - session.training_began_at,
         "founders": session.roster.founders,
         "members": session.members,
+        "owners": session.enrolment.owners,
         "agreed": session.enrolment.columns,
         "classes": session.enrolment.classes,
         "clients": [{name: getattr(client, name) for name in _CLIENT} for client in session.order],
@@ -116,6 +117,7 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
     first = order[0]
     enrolment = session.enrolment
     enrolment.clients = {client.name: client for client in order}
+    enrolment.owners = dict(facts["owners"])
     enrolment.agreed, enrolment.columns = True, facts["agreed"]
     enrolment.classes, enrolment.width = facts["classes"], (first.features, first.outputs)
     law, parameters = facts["fleet"]["law"]

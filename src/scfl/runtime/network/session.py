@@ -148,8 +148,12 @@ class Session:
         """A frame came that was no message."""
         self.now = at
         client = self.enrolment.by_key.get(key)
-        if client is not None:
-            self._count_refusal(client, why)
+        if client is None:
+            return
+        place = self._place(client)
+        if place is not None and self.training is not None:
+            self.training.refuse(place, why)
+        self._count_refusal(client, why)
 
     def compute(self) -> bool:
         """Do a piece of the server's own arithmetic; False when there is none."""
@@ -196,8 +200,9 @@ class Session:
 
     def _lose(self, key: str) -> None:
         client = self.enrolment.leave(key)
-        if client is not None and client.number in self.members and self.training is not None:
-            self.training.lose(self.members.index(client.number))
+        place = None if client is None else self._place(client)
+        if place is not None and self.training is not None:
+            self.training.lose(place)
 
     def _move_on(self, key: str, at: float) -> None:
         """Somebody may just have been measured: give it its place, or its place back."""
@@ -304,21 +309,30 @@ class Session:
     # Rounds.
 
     def _take_gradient(self, client: Client, answer: Gradient, at: float) -> None:
-        training = self.training
-        if training is None or client.number not in self.members:
+        training, place = self.training, self._place(client)
+        if training is None or place is None:
             self._count_refusal(client, "a gradient that nobody asked for")
             return
-        why = training.take(self.members.index(client.number), answer, at)
+        assert client.number is not None
+        why = training.take(place, answer, at)
         if why == STALE and answer.array.nbytes == self.enrolment.message_bytes:
             self.book.note_late(answer.round, client.number, at, answer.array.nbytes)
         if why is not None:
             self._count_refusal(client, why)
 
+    def _place(self, client: Client) -> int | None:
+        """A member's place in the training."""
+        number = client.number
+        return self.members.index(number) if number in self.members else None
+
     def _count_refusal(self, client: Client, why: str) -> None:
-        """Somebody's answer does not count; whoever goes on like that is out."""
+        """Somebody's answer does not count, nor does its sender so much; in the end it is out."""
         self.book.refusals[client.name, why.partition(" of ")[0]] += 1
         if why == STALE:
             return
+        place = self._place(client)
+        if place is not None and self.training is not None:
+            self.training.distrust(place)
         self._tell(f"{client.name}: an answer does not count: {why}")
         client.refused += 1
         if client.refused >= _MOST_REFUSALS and client.key is not None:

@@ -42,10 +42,14 @@ _KEEPALIVE = [
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 4_000),
 ]
-_LIMITS = [
-    ("grpc.max_receive_message_length", MOST_BYTES),
-    ("grpc.max_send_message_length", MOST_BYTES),
-]
+
+
+def _limit(most_bytes: int) -> list[tuple[str, int]]:
+    """What gRPC refuses when it has read no more of a message than its length."""
+    return [
+        ("grpc.max_receive_message_length", most_bytes),
+        ("grpc.max_send_message_length", MOST_BYTES),
+    ]
 
 
 class Mailbox:
@@ -112,7 +116,7 @@ class StreamLane:
         self._streams: dict[str, _Stream] = {}
         self._server = grpc.server(
             ThreadPoolExecutor(most_clients + 4, thread_name_prefix="scfl-stream"),
-            options=[*_KEEPALIVE, *_LIMITS],
+            options=[*_KEEPALIVE, *_limit(most_bytes)],
             maximum_concurrent_rpcs=most_clients + 4,
         )
         self._server.add_generic_rpc_handlers(
@@ -245,7 +249,7 @@ def run_client(worker: Worker, ticket: Ticket, *, patience_s: float = 30.0) -> s
 def _serve_once(worker: Worker, ticket: Ticket, token: str) -> tuple[str | None, str, bool]:
     """One stream: the reason to stop if there was one, the next token, whether it was refused."""
     credentials = grpc.ssl_channel_credentials(ticket.certificate.encode())
-    options = [*_KEEPALIVE, *_LIMITS, ("grpc.ssl_target_name_override", SERVER_NAME)]
+    options = [*_KEEPALIVE, *_limit(MOST_BYTES), ("grpc.ssl_target_name_override", SERVER_NAME)]
     following, refused = "", False
     with grpc.secure_channel(ticket.address, credentials, options) as channel:
         outbox, mailbox = Mailbox(), Mailbox()

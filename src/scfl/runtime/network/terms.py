@@ -24,6 +24,7 @@ class Terms:
     training: ``task``, ``features``, ``intercept``, ``dtype``. A ``fleet`` that is known, by the
     names of its clients, spares the calibration, and one of the ``probes`` does where each takes
     long. Where a ``budget`` asks for noise, the method's follows from it when the plan is made.
+    Where nodes are ``registered``, a client's name stays with the node that brought it.
     """
 
     method: Method
@@ -43,6 +44,7 @@ class Terms:
     erasure: float = 0.1
     probes: Literal[1, 3] = 3
     budget: Budget = field(default_factory=Budget)
+    registered: bool = False
 
     def __post_init__(self) -> None:
         with Requirements() as require:

@@ -7,6 +7,7 @@ model comes out (to rounding: here each client sums its own rows first).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+# So many rounds back it is known who has answered.
+_REMEMBERED = 64
 # What became of an answer, when it was none that counts.
 STALE, UNASKED, DUPLICATE = "stale", "unasked", "duplicate"
 
@@ -108,6 +111,7 @@ class Training:
     silent: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     open: OpenRound | None = None
     failed: str | None = None
+    answered: dict[int, deque[int]] = field(default_factory=dict)
 
     def open_round(self, now: float, here: Mask) -> list[tuple[int, Work]]:
         """Begin the next round with those who are here; the work that each is asked for."""
@@ -145,24 +149,42 @@ class Training:
 
     def take(self, client: int, answer: Gradient, at: float) -> str | None:
         """Keep an answer that came ``at`` some time; say why if it does not count."""
-        current = self.open
-        if current is None or answer.round != self.state.round:
+        why, model = self._place(client, answer.round, at), self.state.model
+        if why is None:
+            assert self.open is not None
+            why = refuse_matrix(answer.array, model.shape[::-1], model.dtype)
+            if why is None:
+                self.open.came_at[client] = at
+                self.open.gradients[client] = answer.array.T
+            else:
+                self.open.refused[client] = why
+        return why
+
+    def _place(self, client: int, number: int, at: float) -> str | None:
+        """Why an answer to a round is none that the open round waits for, or None."""
+        current, before = self.open, self.answered.setdefault(client, deque(maxlen=_REMEMBERED))
+        if number in before or (current is not None and client in current.refused):
+            return DUPLICATE
+        if 0 <= number < self.state.round:
+            before.append(number)
             return STALE
+        if current is None or number != self.state.round or not current.asked[client]:
+            return UNASKED
+        before.append(number)
         if at > current.closes_at:
             current.late_at.setdefault(client, at)
             return STALE
-        if not current.asked[client]:
-            return UNASKED
-        if client in current.came_at or client in current.refused:
-            return DUPLICATE
-        model = self.state.model
-        why = refuse_matrix(answer.array, model.shape[::-1], model.dtype)
-        if why is not None:
-            current.refused[client] = why
-            return why
-        current.came_at[client] = at
-        current.gradients[client] = answer.array.T
         return None
+
+    def refuse(self, client: int, why: str) -> None:
+        """What somebody sent cannot even be read: nobody waits for another answer."""
+        current = self.open
+        if current is not None and current.asked[client] and client not in current.came_at:
+            current.refused.setdefault(client, why)
+
+    def distrust(self, client: int) -> None:
+        """Somebody sent what is no use: it weighs less for a while."""
+        self.estimate = self.estimate.distrust(client)
 
     def lose(self, client: int) -> None:
         """Somebody is gone: nobody waits for them."""
