@@ -98,7 +98,21 @@ def test_every_budget_is_a_study_with_the_noise_that_it_needs(budget: Finished) 
             assert [run.privacy["mi_bits"] for run in study.runs] == pytest.approx([bits] * 2)
     sigmas = [studies[bits].runs[0].privacy["noise_sigma"] for bits in studies]
     assert sigmas == sorted(sigmas)
-    assert "| 0.01 bits | scfl |" in budget.page.read_text("utf-8")
+    page = budget.page.read_text("utf-8")
+    assert "| 0.01 bits | scfl |" in page
+
+
+def test_the_smallest_eigenvalue_stands_beside_the_noise(budget: Finished) -> None:
+    """As the runs recorded it: no make-up term without noise, and more taken away with more."""
+    numbers = {bits: labels[0] for bits, labels in budget.outcome.numbers.items()}
+    recorded = [run.smallest_eigenvalue for run in budget.outcome.studies[0.01].of("scfl")]
+    assert numbers[None].smallest_eigenvalue is None
+    assert numbers[0.01].smallest_eigenvalue == pytest.approx(sum(recorded) / 2)
+    assert numbers[0.01].smallest_eigenvalue < 0
+    page = budget.page.read_text("utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| 0.01 bits | scfl |"))
+    assert f"| {numbers[0.01].smallest_eigenvalue:+.3g} |" in row
+    assert "below 0 training has no limit" in page
 
 
 def test_rates_are_searched_for_at_every_budget(budget: Finished) -> None:

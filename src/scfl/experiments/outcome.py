@@ -22,7 +22,7 @@ from scfl.experiments.section_five import (
     final_accuracy,
     seconds_to,
 )
-from scfl.study.records import Run, Study
+from scfl.study.records import Study
 from scfl.study.summary import Clock, Spread, spread_over_seeds
 
 # Accuracies may be off by so much, losses and seconds by such a share; seconds also by two looks.
@@ -45,6 +45,7 @@ class LabelNumbers:
     mi_bits: float | None
     sigma: float | None
     epsilon: float | None
+    smallest_eigenvalue: float | None
     diverged: int
     runs: int
 
@@ -132,6 +133,10 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
         found = over(values)
         return found.median if found is not None else math.nan
 
+    def known(values: Sequence[float | None]) -> float | None:
+        there = [value for value in values if value is not None]
+        return middle(there) if there else None
+
     accuracy = over([final_accuracy(run) for run in runs])
     assert accuracy is not None  # a label exists because a run has it
     seconds = {
@@ -147,18 +152,13 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
         round_s=middle([run.training_time_s / max(run.rounds, 1) for run in runs]),
         setup_s=middle([run.setup_time_s for run in runs]),
         seconds={target: spread for target, spread in seconds.items() if spread is not None},
-        mi_bits=_median_privacy(runs, "mi_bits"),
-        sigma=_median_privacy(runs, "noise_sigma"),
-        epsilon=_median_privacy(runs, "coded_epsilon"),
+        mi_bits=known([run.privacy.get("mi_bits") for run in runs]),
+        sigma=known([run.privacy.get("noise_sigma") for run in runs]),
+        epsilon=known([run.privacy.get("coded_epsilon") for run in runs]),
+        smallest_eigenvalue=known([run.smallest_eigenvalue for run in runs]),
         diverged=len(runs) - len(whole),
         runs=len(runs),
     )
-
-
-def _median_privacy(runs: Sequence[Run], key: str) -> float | None:
-    values = [run.privacy[key] for run in runs if run.privacy.get(key) is not None]
-    found = spread_over_seeds(values, len(runs))
-    return None if found is None else found.median
 
 
 def _list_numbers(outcome: Outcome) -> Iterator[tuple[str, float | None]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from scfl.experiments.claims import Claim, Comparison, Series
+from scfl.experiments.evidence import quote_floor, quote_limit
 from scfl.experiments.sentences import REASONS, SENTENCES
 from scfl.study.records import Run, Study
 from scfl.study.summary import Clock, Target, time_to_target
@@ -77,6 +78,7 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
                 for second in scfl
                 for target in targets
             ),
+            quote_floor(study),
         ),
         _claim(
             "coding-helps",
@@ -88,6 +90,7 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
                     for second in by_method.get("fl-ipw", ())
                 ),
             ),
+            quote_floor(study),
         ),
         _claim(
             "rounds-beat-one-shot",
@@ -150,6 +153,8 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
         _claim(
             "scfl-best",
             _all(against, by_method.get("scfl", ()), rivals),
+            quote_floor(everything),
+            quote_limit(levels),
         ),
         _claim(
             "coding-pays",
@@ -159,6 +164,7 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
                 for second in plain
                 for comparison in against(first, second, fixed=True)
             ),
+            quote_floor(everything),
         ),
     )
 
@@ -215,8 +221,9 @@ def _all(
     return tuple(found for one in first for other in others for found in compare(one, other))
 
 
-def _claim(key: str, comparisons: tuple[Comparison, ...]) -> Claim:
-    return Claim(key, SENTENCES[key], comparisons, REASONS.get(key, ""))
+def _claim(key: str, comparisons: tuple[Comparison, ...], *measured: str) -> Claim:
+    because = " ".join(part for part in (REASONS.get(key, ""), *measured) if part)
+    return Claim(key, SENTENCES[key], comparisons, because)
 
 
 def _with_comparisons(*claims: Claim) -> list[Claim]:

@@ -128,7 +128,11 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One method with one seed. Numbers that were not finite are None."""
+    """One method with one seed. Numbers that were not finite are None.
+
+    ``smallest_eigenvalue`` is that of the curvature that training descends, as the coded data told
+    it beforehand; None without a make-up term, which alone can take curvature away.
+    """
 
     label: str
     method: str
@@ -156,6 +160,7 @@ class Run:
     folder: Path
     trace: Trace
     privacy: Mapping[str, Any] = field(default_factory=dict)
+    smallest_eigenvalue: float | None = None
     warning: str | None = None
     rate_at_edge: bool = False
     refused: tuple[Refused, ...] = ()
@@ -288,6 +293,8 @@ def _manifest(fields: Fields) -> Manifest:
 
 def _run(out: Path, fields: Fields) -> Run:
     folder = out / fields.text("folder")
+    # What was seen before the first round.
+    seen = fields.optional_item("stability")
     return Run(
         label=fields.text("label"),
         method=fields.text("method"),
@@ -315,7 +322,8 @@ def _run(out: Path, fields: Fields) -> Run:
         folder=folder,
         trace=_trace(folder / "trace.parquet"),
         privacy=fields.optional_mapping("privacy"),
-        warning=_warning(fields),
+        smallest_eigenvalue=None if seen is None else seen.optional_number("smallest_eigenvalue"),
+        warning=None if seen is None else seen.optional_text("warning"),
         rate_at_edge=_rate_at_edge(fields),
         refused=tuple(
             Refused(one.text("client"), one.text("why"), one.whole("times"))
@@ -325,12 +333,6 @@ def _run(out: Path, fields: Fields) -> Run:
             (one.number("at"), one.text("sentence")) for one in fields.optional_items("events")
         ),
     )
-
-
-def _warning(fields: Fields) -> str | None:
-    """What the run warned of before its first round; only a make-up term can be cause for it."""
-    seen = fields.optional_item("stability")
-    return None if seen is None else seen.optional_text("warning")
 
 
 def _rate_at_edge(fields: Fields) -> bool:
