@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -76,19 +76,11 @@ def noise(
     as_json: AsJson = False,
 ) -> None:
     """The least noise with which a code of so many rows keeps (epsilon, delta)."""
-    norm = _need(row_norm)
-    sigma = find_noise(epsilon, delta, rows=rows, row_norm=norm, eigenvalue=eigenvalue)
-    held = Guarantee(epsilon, delta)
-    account = _account(
-        rows=rows,
-        sigma=sigma,
-        held=held,
-        row_norm=norm,
-        eigenvalue=eigenvalue,
-        energy=energy,
-        entry_bound=entry_bound,
+    known = _settle(row_norm, eigenvalue, energy, entry_bound)
+    sigma = find_noise(
+        epsilon, delta, rows=rows, row_norm=known.row_norm, eigenvalue=known.eigenvalue
     )
-    _print(account, as_json)
+    _answer(known, as_json, rows=rows, sigma=sigma, kept=Guarantee(epsilon, delta))
 
 
 @app.command()
@@ -104,20 +96,12 @@ def epsilon(
     as_json: AsJson = False,
 ) -> None:
     """The least epsilon that a noise keeps."""
-    norm = _need(row_norm)
-    _refuse_no_noise(noise, eigenvalue, norm)
-    found = find_epsilon(delta, rows=rows, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
-    held = Guarantee(found, delta)
-    account = _account(
-        rows=rows,
-        sigma=noise,
-        held=held,
-        row_norm=norm,
-        eigenvalue=eigenvalue,
-        energy=energy,
-        entry_bound=entry_bound,
+    known = _settle(row_norm, eigenvalue, energy, entry_bound)
+    _refuse_no_noise(noise, known)
+    least = find_epsilon(
+        delta, rows=rows, sigma=noise, row_norm=known.row_norm, eigenvalue=known.eigenvalue
     )
-    _print(account, as_json)
+    _answer(known, as_json, rows=rows, sigma=noise, kept=Guarantee(least, delta))
 
 
 @app.command()
@@ -133,20 +117,12 @@ def delta(
     as_json: AsJson = False,
 ) -> None:
     """The least delta that a noise keeps for an epsilon."""
-    norm = _need(row_norm)
-    _refuse_no_noise(noise, eigenvalue, norm)
-    found = find_delta(epsilon, rows=rows, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
-    held = Guarantee(epsilon, found)
-    account = _account(
-        rows=rows,
-        sigma=noise,
-        held=held,
-        row_norm=norm,
-        eigenvalue=eigenvalue,
-        energy=energy,
-        entry_bound=entry_bound,
+    known = _settle(row_norm, eigenvalue, energy, entry_bound)
+    _refuse_no_noise(noise, known)
+    least = find_delta(
+        epsilon, rows=rows, sigma=noise, row_norm=known.row_norm, eigenvalue=known.eigenvalue
     )
-    _print(account, as_json)
+    _answer(known, as_json, rows=rows, sigma=noise, kept=Guarantee(epsilon, least))
 
 
 @app.command()
@@ -162,20 +138,12 @@ def rows(
     as_json: AsJson = False,
 ) -> None:
     """The most coded rows that a noise covers."""
-    norm = _need(row_norm)
-    _refuse_no_noise(noise, eigenvalue, norm)
-    most = find_rows(epsilon, delta, sigma=noise, row_norm=norm, eigenvalue=eigenvalue)
-    held = Guarantee(epsilon, delta)
-    account = _account(
-        rows=most,
-        sigma=noise,
-        held=held,
-        row_norm=norm,
-        eigenvalue=eigenvalue,
-        energy=energy,
-        entry_bound=entry_bound,
+    known = _settle(row_norm, eigenvalue, energy, entry_bound)
+    _refuse_no_noise(noise, known)
+    most = find_rows(
+        epsilon, delta, sigma=noise, row_norm=known.row_norm, eigenvalue=known.eigenvalue
     )
-    _print(account, as_json)
+    _answer(known, as_json, rows=most, sigma=noise, kept=Guarantee(epsilon, delta))
 
 
 @app.command()
@@ -218,42 +186,19 @@ def audit(
         )
 
 
-def _account(
-    *,
-    rows: int,
-    sigma: float,
-    held: Guarantee,
-    row_norm: float,
-    eigenvalue: float,
-    energy: float,
-    entry_bound: float | None,
-) -> dict[str, Any]:
-    """Everything that there is to say about so many coded rows with such noise."""
-    with Requirements() as require:
-        require.number("energy", energy, at_least=0)
-    scale = row_norm if entry_bound is None else entry_bound
-    bits = float(state_bits(rows, energy, sigma, scale=scale))
-    ratio = bound_ratio(sigma, row_norm=row_norm, eigenvalue=eigenvalue)
-    attackers = describe_attackers(rows=rows, sigma=sigma, row_norm=row_norm, printed_bits=bits)
-    return {
-        "rows": rows,
-        "noise": sigma,
-        "epsilon": held.epsilon,
-        "delta": held.delta,
-        "row_norm": row_norm,
-        "eigenvalue": eigenvalue,
-        "leverage": ratio / (1 + ratio),
-        "covers": COVERS,
-        "printed_bits": _finite(bits),
-        "printed_scale": scale,
-        "printed_energy": energy,
-        "printed_covers": PRINTED_COVERS,
-        "row_information_nats": _finite(bound_row_information(rows, sigma, row_norm=row_norm)),
-        "attackers": [asdict(attacker) for attacker in attackers],
-    }
+@dataclass(frozen=True)
+class _Known:
+    """What is known of one client's rows, for the exact guarantee and for the printed budget."""
+
+    row_norm: float
+    eigenvalue: float
+    energy: float
+    scale: float
 
 
-def _need(row_norm: float | None) -> float:
+def _settle(
+    row_norm: float | None, eigenvalue: float, energy: float, entry_bound: float | None
+) -> _Known:
     with Requirements() as require:
         require.that(
             row_norm is not None,
@@ -263,27 +208,51 @@ def _need(row_norm: float | None) -> float:
         )
         if row_norm is not None:
             require.number("row_norm", row_norm, above=0)
+        require.number("energy", energy, at_least=0)
     assert row_norm is not None
-    return row_norm
+    return _Known(row_norm, eigenvalue, energy, row_norm if entry_bound is None else entry_bound)
 
 
-def _refuse_no_noise(sigma: float, eigenvalue: float, row_norm: float) -> None:
+def _refuse_no_noise(sigma: float, known: _Known) -> None:
     with Requirements() as require:
         require.number("noise", sigma, at_least=0)
         require.that(
-            sigma != 0 or eigenvalue > row_norm**2,
+            sigma != 0 or known.eigenvalue > known.row_norm**2,
             "noise",
             "0 keeps no budget, however large; give more than 0, or ask `scfl privacy noise` how "
             "much a budget needs",
         )
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _print(account: dict[str, Any], as_json: bool) -> None:
+def _answer(known: _Known, as_json: bool, *, rows: int, sigma: float, kept: Guarantee) -> None:
+    """Print everything that there is to say about so many coded rows with such noise."""
+    bits = float(state_bits(rows, known.energy, sigma, scale=known.scale))
+    ratio = bound_ratio(sigma, row_norm=known.row_norm, eigenvalue=known.eigenvalue)
+    information = bound_row_information(rows, sigma, row_norm=known.row_norm)
+    attackers = describe_attackers(
+        rows=rows, sigma=sigma, row_norm=known.row_norm, printed_bits=bits
+    )
+    account = {
+        "rows": rows,
+        "noise": sigma,
+        "epsilon": kept.epsilon,
+        "delta": kept.delta,
+        "row_norm": known.row_norm,
+        "eigenvalue": known.eigenvalue,
+        "leverage": ratio / (1 + ratio),
+        "covers": COVERS,
+        "printed_bits": _finite(bits),
+        "printed_scale": known.scale,
+        "printed_energy": known.energy,
+        "printed_covers": PRINTED_COVERS,
+        "row_information_nats": _finite(information),
+        "attackers": [asdict(attacker) for attacker in attackers],
+    }
     if as_json:
         print_json(account)
     else:
         print_account(account, OUT)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
 
 from scfl.core.coding import Noise, as_noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.errors import InfeasibleError, Problem
 from scfl.methods.batches import Batches
-from scfl.methods.protocol import Code, Layout, Plan, RowsBy
+from scfl.methods.protocol import Code, Combination, Layout, Plan, RowsBy
 from scfl.methods.sizing import (
     close_round_at,
     count_coded_rows,
@@ -83,3 +85,11 @@ def require_code(plan: Plan, what: str) -> Code:
     if plan.code is None:
         raise InfeasibleError([Problem("redundancy", f"0 leaves {what}; give more than 0")])
     return plan.code
+
+
+def weigh_blocks(plan: Plan, *, clients: NDArray[Any], coded: NDArray[Any]) -> Combination:
+    """Clients' weights, blocks' weights, and the make-up for the noise of what counts."""
+    assert plan.code is not None
+    return Combination(
+        clients=clients, coded=coded, shrink=plan.code.noise.sigma**2 * float(coded.sum())
+    )

@@ -33,10 +33,9 @@ from numpy.typing import NDArray
 from scfl.core.coding import CodedData, Noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.methods.batches import Batches
-from scfl.methods.coded_rounds import plan_coded_rounds, require_code
+from scfl.methods.coded_rounds import plan_coded_rounds, require_code, weigh_blocks
 from scfl.methods.protocol import Arrivals, Combination, Plan, RowsBy, State
 from scfl.methods.schedule import LearningRate, descend
-from scfl.methods.stand_in import weigh_blocks
 from scfl.methods.vocabulary import check_parameters
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scfl.core.coding import CodedData, Noise
 from scfl.core.fleet import Fleet, Shape
 from scfl.methods.batches import Batches
-from scfl.methods.coded_rounds import plan_coded_rounds, require_code
+from scfl.methods.coded_rounds import plan_coded_rounds, require_code, weigh_blocks
 from scfl.methods.protocol import Arrivals, Combination, Plan, RowsBy, State
 from scfl.methods.schedule import LearningRate, descend
 from scfl.methods.vocabulary import check_parameters
@@ -69,11 +69,3 @@ class StandIn:
         self, plan: Plan, state: State, direction: NDArray[Any], held: CodedData | None
     ) -> State:
         return descend(state, direction, self.learning_rate, rows=plan.shape.rows)
-
-
-def weigh_blocks(plan: Plan, *, clients: NDArray[Any], coded: NDArray[Any]) -> Combination:
-    """Clients' weights, blocks' weights, and the make-up for the noise of what counts."""
-    assert plan.code is not None
-    return Combination(
-        clients=clients, coded=coded, shrink=plan.code.noise.sigma**2 * float(coded.sum())
-    )
