@@ -152,8 +152,9 @@ class Federation:
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         """Start a process of the federation, with its output in a file."""
-        beside = Path(sys.executable).with_name(command[0])
-        words = [*self.prefixes.get(name, ()), str(beside), *command[1:]]
+        beside = Path(sys.executable).parent
+        programs = [str(beside / word) if word.startswith("flower-") else word for word in command]
+        words = [*self.prefixes.get(name, ()), *programs]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 words,
@@ -228,11 +229,15 @@ class Federation:
         done = self.flwr("supernode", "register", str(self.folder / f"node-{node}.pub"), NAME)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def start_node(self, node: int | str, share: int | str, name: str = "", *extra: str) -> None:
-        """Start a SuperNode with its share of the data."""
+    def start_node(
+        self, node: int | str, share: int | str, name: str = "", *, again: bool = False
+    ) -> None:
+        """Start a SuperNode with its share of the data; ``again`` and again until it is let in."""
         data = self.folder / f"share-{share}.npz"
+        service = ["sh", "-c", 'until "$0" "$@"; do sleep 2; done'] if again else []
         self.start(
             f"node-{node}",
+            *service,
             "flower-supernode",
             *("--superlink", f"{self.host}:{self.port}"),
             *("--root-certificates", str(self.folder / "ca.pem")),
@@ -240,7 +245,6 @@ class Federation:
             *("--port", str(free_port())),
             *("--node-config", f'data="{data}" name="{name or f"client {node}"}"'),
             *("--max-wait-time", "180"),
-            *extra,
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scfl.report.html import write_report
-from scfl.study.records import load_ledger, load_study
+from scfl.study.records import ARRIVED, load_ledger, load_study
 from tests.network.federation import read_record, wait_for, write_shares
 from tests.network.hosts import SERVER, Hosts, can_make_hosts, hosts
 
@@ -37,11 +37,15 @@ batches.subsets = 1
 dimensions = 300
 width = 1.5
 """
+DEADLINE_S = 0.5
 MORE = {
-    "scfl": 'deadline-s = 0.5\ncoded-rows = 300\nlayout = "stacked"\nexclude-unreachable = true',
+    "scfl": f"""deadline-s = {DEADLINE_S}
+coded-rows = 300
+layout = "stacked"
+exclude-unreachable = true""",
     "fedavg": "",
 }
-ROUNDS = {"scfl": 40, "fedavg": 15}
+ROUNDS = {"scfl": 40, "fedavg": 8}
 
 
 def train(net: Hosts, folder: Path, out: Path, label: str) -> None:
@@ -63,7 +67,7 @@ def train(net: Hosts, folder: Path, out: Path, label: str) -> None:
             ticket, data = place / f"ticket-{client}.json", folder / f"share-{client}.npz"
             words = ["client", str(ticket), str(data), f"client {client}"]
             running.append(subprocess.Popen([*net.on(client + 1), *module, *words]))
-        wait_for(lambda: _round_of(out, label) >= 5, 240, "round 5")
+        wait_for(lambda: _round_of(out, label) >= 3, 240, "round 3")
         net.unplug(DEAD + 1)
         assert running[0].wait(240) == 0
     finally:
@@ -103,10 +107,17 @@ def test_a_slow_link_and_a_dead_one_stall_fedavg_and_not_scfl(
                 f"\n{run.label}: {len(rounds)} rounds, median {np.median(rounds):.2f} s, longest "
                 f"{rounds.max():.2f} s; accuracy {target} after {said} (wall clock)\n"
             )
-    # The deadline is half a second; the slow link alone takes more than a second for a gradient.
-    assert np.median(lasted["scfl"]) < 0.5 * np.median(lasted["fedavg"])
-    assert lasted["scfl"].max() < lasted["fedavg"].max()
-    assert lasted["fedavg"].max() > 4  # until the dead link is noticed
+    # Neither takes more than the deadline from any round of SCFL's; twice that is for a busy
+    # machine. The slow link alone takes FedAvg more than a second for a gradient, in every round,
+    # and the dead one as long as it is not noticed.
+    assert lasted["scfl"].max() < 2 * DEADLINE_S
+    assert lasted["fedavg"].min() > 1.0 > 10 * np.median(lasted["scfl"])
+    assert lasted["fedavg"].max() > 4
+    status = load_ledger(next(run for run in study.runs if run.label == "scfl")).status
+    status = status.reshape(-1, 5)
+    assert (status[:, SLOW] != ARRIVED).all()
+    assert (status[-5:, DEAD] != ARRIVED).all()
+    assert (status[:, :SLOW] == ARRIVED).mean() > 0.9
     page = write_report(out).read_text(encoding="utf-8")
     assert "fedavg" in page
     assert "wall" in page

@@ -6,17 +6,21 @@ differ by the order of additions; in float64 by less than 1e-10 of the model, in
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import scfl
+from scfl.core.availability import Availability
 from scfl.core.randomness import Purpose, stream
 from scfl.methods.batches import Batches
 from scfl.methods.protocol import Method
 from scfl.runtime.network.terms import Terms
-from tests.runtime.network.scripted import make_small_fleet, make_small_problem, start
+from scfl.runtime.result import ABSENT, ARRIVED
+from tests.runtime.network.scripted import make_small_fleet, make_small_problem, replay, start
 
 BATCHES = Batches(subsets=3)
 METHODS: dict[str, Method] = {
@@ -77,3 +81,40 @@ def test_scripted_arrivals_give_the_simulators_model(
     # Somebody was late, or the script would have proved little.
     if name in {"scfl", "scfl-stacked", "fl-pma", "fl-ipw"}:
         assert (wanted.ledger.status == 1).any()
+
+
+LAWS: dict[str, Availability] = {
+    "independent": scfl.Independent(0.7),
+    "outages": scfl.Outages(mean_up_s=3.0, mean_down_s=1.5),
+    "departures": scfl.Departures(share=0.5, at_s=4.0),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ["scfl", "fl-ipw", "resilient", "stand-in", "doubly-robust"])
+def test_absences_by_a_law_give_the_simulators_model_too(
+    name: str, law: str, tmp_path: Path
+) -> None:
+    """Any law that the simulator knows is played on the network from its ledger."""
+    problem = make_small_problem()
+    fleet = replace(make_small_fleet(problem), availability=LAWS[law])
+    wanted = scfl.simulate(problem, fleet, METHODS[name], rounds=30, random_state=5)
+    assert (wanted.ledger.status == ABSENT).any()
+    terms = Terms(
+        method=METHODS[name],
+        clients=4,
+        rounds=30,
+        seed=5,
+        dtype="float64",
+        fleet=fleet,
+        learn_arrivals=False,
+    )
+    script = start(problem, terms, tmp_path, seed=5, delay=replay(wanted))
+    script.join("0", "1", "2", "3")
+    script.run()
+    training = script.session.training
+    assert training is not None
+    largest = np.abs(wanted.model_last).max()
+    assert np.abs(training.state.model - wanted.model_last).max() <= 1e-10 * largest
+    status = script.session.book.finish(4).status
+    assert np.array_equal(status == ARRIVED, wanted.ledger.status == ARRIVED)
