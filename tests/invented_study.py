@@ -20,6 +20,7 @@ class Past:
     scores: Sequence[float]
     setup_s: float = 0.0
     diverged: bool = False
+    rounds: Sequence[int] | None = None
 
 
 def climbs(*times_s: float, setup_s: float = 0.0, final: float = 0.9) -> list[Past]:
@@ -72,7 +73,7 @@ def _invent_run(label: str, method: str, seed: int, past: Past, task: str) -> Ru
     accuracy, loss = (nothing, scores) if task == "regression" else (scores, nothing)
     final = float(scores[-1])
     trace = Trace(
-        round=np.arange(scores.size),
+        round=np.arange(scores.size) if past.rounds is None else np.array(past.rounds),
         training_time_s=np.array(past.times_s, dtype=np.float64),
         loss=loss,
         accuracy=accuracy,

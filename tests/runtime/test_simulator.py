@@ -267,3 +267,8 @@ def test_looking_by_the_clock_does_not_depend_on_how_long_rounds_are() -> None:
             if quarters[number] > (quarters[:number].max(initial=0))
         ]
         assert result.trace.round.tolist() == sorted({0, *due, 40})
+
+
+def test_looking_by_growth_is_in_every_round_at_first_and_seldom_later() -> None:
+    result = simulate(problem(), fleet(), scfl.FedAvg(), rounds=40, evaluate_growth=0.5)
+    assert result.trace.round.tolist() == [0, 1, 2, 3, 5, 8, 12, 18, 27, 40]

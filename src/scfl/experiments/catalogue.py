@@ -25,18 +25,21 @@ Edition = Literal["full", "quick"]
 class FigureSection:
     """``"curves"`` draws scores against virtual time, ``"budget"`` against the privacy budget.
 
-    ``targets`` are the accuracies whose times are compared; ``mi_bits`` the budgets, in printed
-    bits, that methods with coded data are run at, after a run without noise.
+    ``targets`` are the accuracies whose times are compared, and ``near`` is how far from the
+    optimum's accuracy ``resilient`` is claimed to end at most; ``mi_bits`` are the budgets, in
+    printed bits, that methods with coded data are run at, after a run without noise.
     """
 
     kind: Literal["curves", "budget"] = "curves"
     title: str = ""
     targets: tuple[float, ...] = ()
+    near: float = 0.010
     mi_bits: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         with Requirements() as require:
             require.choice("kind", self.kind, ("curves", "budget"))
+            require.number("near", self.near, above=0, at_most=1)
             listed = {
                 name: isinstance(getattr(self, name), tuple) for name in ("targets", "mi_bits")
             }

@@ -9,9 +9,9 @@ interval (``scfl.experiments.paired``), and the claim a verdict over all of them
 - *not reproduced*: none did, and at least one came out otherwise;
 - *undecided*: the seeds cannot tell.
 
-Seconds are compared as ratios, accuracies as differences. Differences that nobody would notice do
-not count: 5% of the seconds, 0.002 of accuracy; what is claimed to be comparable may differ by 25%
-of the seconds or 0.005 of accuracy.
+Seconds and rounds are compared as ratios, accuracies as differences. Differences that nobody would
+notice do not count: 5% of the seconds, 0.002 of accuracy; what is claimed to be comparable may
+differ by 25% of the seconds or 0.005 of accuracy.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from typing import Literal
 
 from scfl.experiments.paired import Effect, Expected, Verdict, compare_pairs, judge
 
-Unit = Literal["seconds", "accuracy"]
-# One number per seed; seconds are infinite where the target was never reached.
+Unit = Literal["seconds", "rounds", "accuracy"]
+# One number per seed; seconds and rounds are infinite where the target was never reached.
 Series = Mapping[int, float]
 
 _MARGINS: Mapping[tuple[Unit, bool], float] = {
     ("seconds", False): math.log(1.05),
     ("seconds", True): math.log(1.25),
+    ("rounds", False): math.log(1.05),
+    ("rounds", True): math.log(1.25),
     ("accuracy", False): 0.002,
     ("accuracy", True): 0.005,
 }
@@ -120,7 +122,7 @@ def _differences(comparison: Comparison) -> list[float]:
         second = comparison.second.get(seed)
         if second is None or (math.isinf(first) and first == second):
             continue
-        if comparison.unit == "seconds":
+        if comparison.unit != "accuracy":
             found.append(_log(first) - _log(second))
         else:
             found.append(first - second)

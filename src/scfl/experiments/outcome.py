@@ -62,13 +62,13 @@ class Outcome:
 
 def collect_outcome(experiment: Experiment, studies: Mapping[float | None, Study]) -> Outcome:
     """Judge every claim and sum up every label."""
-    targets = experiment.figure.targets
+    targets, near = experiment.figure.targets, experiment.figure.near
     if experiment.figure.kind == "curves":
         clocks: tuple[Clock, Clock] = ("apart", "counted")
         claims = {
             clock: [
                 *claims_of_curves(studies[None], targets, clock),
-                *claims_beyond(studies[None], targets, clock),
+                *claims_beyond(studies[None], targets, clock, near=near),
             ]
             for clock in clocks
         }
@@ -91,14 +91,15 @@ def collect_outcome(experiment: Experiment, studies: Mapping[float | None, Study
 def expect(outcome: Outcome) -> dict[str, Any]:
     """What a later run of the same edition should come to, with tolerances."""
     edition = outcome.experiment.edition
-    look_s = outcome.studies[None].manifest.config["clock"].get("evaluate-every-s", 0.0)
+    clock = outcome.studies[None].manifest.config["clock"]
+    look_s, growth = clock.get("evaluate-every-s", 0.0), clock.get("evaluate-growth", 0.0)
     numbers = {}
     for name, value in _list_numbers(outcome):
         within = _ACCURACY_WITHIN[edition]
         if "accuracy" not in name.split(" / ")[-1].split()[0]:
             within = _SHARE_WITHIN[edition] * abs(value or 0.0)
         if name.split(" / ")[-1].startswith("seconds"):
-            within += 2 * look_s
+            within += 2 * (look_s + growth * (value or 0.0))
         numbers[name] = {"value": _round(value), "within": _round(within)}
     return {"numbers": numbers, "verdicts": _list_verdicts(outcome)}
 

@@ -17,8 +17,8 @@ from scfl.study.wording import format_loss, format_score, format_seconds
 
 _METHOD = (
     "Pairs of runs with the same seed: the median effect, its exact interval (at least 95%, from "
-    "order statistics) and the sign test's p-value. Seconds are compared as ratios, first over "
-    "second; accuracies as differences, first less second."
+    "order statistics) and the sign test's p-value. Seconds and rounds are compared as ratios, "
+    "first over second; accuracies as differences, first less second."
 )
 _EIGENVALUE = (
     "The smallest eigenvalue is that of the curvature X'X + X~'X~/c - n sigma^2 I, as the coded "
@@ -240,7 +240,7 @@ def _result(finding: Finding) -> list[str]:
     if effect is None:
         return [claimed, "neither gets there", "-", "-"]
     middle, low, high = (
-        _format_ratio(value) if finding.unit == "seconds" else _format_change(value)
+        _format_change(value) if finding.unit == "accuracy" else _format_ratio(value)
         for value in (effect.median, effect.low, effect.high)
     )
     return [claimed, f"{middle} [{low}, {high}]", f"{effect.p_value:.3f}", finding.verdict]

@@ -38,8 +38,18 @@ class Evaluator:
         limit = _EXPLODED * self.rows[0][2]
         self.exploded = not (last[0] <= limit and average[0] <= limit)
 
-    def is_due(self, round_number: int, clock: float, *, every: int, every_s: float | None) -> bool:
-        """Whether it is time for another look: by rounds, or by the clock if that is said."""
+    def is_due(
+        self,
+        round_number: int,
+        clock: float,
+        *,
+        every: int,
+        every_s: float | None,
+        growth: float | None = None,
+    ) -> bool:
+        """Whether it is time for another look: by growth, by the clock, or by rounds."""
+        if growth is not None:
+            return round_number >= self.last_round * (1 + growth)
         if every_s is None:
             return round_number % every == 0
         return clock // every_s > self.rows[-1][1] // every_s

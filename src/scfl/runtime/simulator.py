@@ -62,6 +62,7 @@ def simulate(
     random_state: int = 0,
     evaluate_every: int = 10,
     evaluate_every_s: float | None = None,
+    evaluate_growth: float | None = None,
     count_setup: bool = True,
     coding: Coding = "clients",
     gradient_noise: GradientNoise | None = None,
@@ -71,7 +72,9 @@ def simulate(
     ``seconds`` is read off the clock: with ``count_setup`` the coded data has to be encoded and
     uploaded within it too. ``random_state`` fixes code, noise, batches and delays, and two methods
     with the same one meet the same delays. The model is looked at every so many rounds, or, with
-    ``evaluate_every_s``, every so many seconds of training, however short a method's rounds are.
+    ``evaluate_every_s``, every so many seconds of training, however short a method's rounds are;
+    with ``evaluate_growth``, when there have been so much more rounds than at the last look: 0.05
+    knows when a model was how good to 5%, early in every round, later seldom.
     ``gradient_noise`` clips each row's gradient and has every client add noise before it sends.
 
     Where the make-up term leaves training without a limit, an ``InstabilityWarning`` says so before
@@ -94,6 +97,8 @@ def simulate(
             "evaluate_every_s",
             f"{evaluate_every_s!r} is not allowed; give seconds above 0",
         )
+        if evaluate_growth is not None:
+            require.number("evaluate_growth", evaluate_growth, above=0)
         require.choice("coding", coding, ("clients", "gram-shortcut"))
     check_fits(fleet, problem.shape)
     plan = method.plan(problem.shape, fleet)
@@ -106,7 +111,9 @@ def simulate(
     shape = problem.shape
     zero = np.zeros((shape.features, shape.outputs), dtype=problem.features.dtype)
     state, closed_s, combination = State(zero, zero), 0.0, None
-    due = partial(evaluator.is_due, every=evaluate_every, every_s=evaluate_every_s)
+    due = partial(
+        evaluator.is_due, every=evaluate_every, every_s=evaluate_every_s, growth=evaluate_growth
+    )
 
     def look() -> None:
         down = state.round * message_bytes * asked.sum()

@@ -197,13 +197,15 @@ class ClockSection:
 
     ``setup = "counted"`` puts encoding and upload of the coded data on the clock; ``"apart"``
     leaves them out, as the paper does, and reports them beside it. ``evaluate_every_s`` looks at
-    the model by the clock instead of by rounds, so that short rounds are not looked at more often.
+    the model by the clock instead of by rounds, so that short rounds are not looked at more often;
+    ``evaluate_growth`` looks when there have been so much more rounds than at the last look.
     """
 
     rounds: int | None = None
     horizon_s: float | None = None
     evaluate_every: int = 10
     evaluate_every_s: float | None = None
+    evaluate_growth: float | None = None
     setup: Literal["counted", "apart"] = "counted"
     coding: Literal["clients", "gram-shortcut"] = "clients"
 
@@ -221,8 +223,15 @@ class ClockSection:
             require.count("evaluate_every", self.evaluate_every, at_least=1)
             if self.evaluate_every_s is not None:
                 require.number("evaluate_every_s", self.evaluate_every_s, above=0)
+            if self.evaluate_growth is not None:
+                require.number("evaluate_growth", self.evaluate_growth, above=0)
             require.choice("setup", self.setup, ("counted", "apart"))
             require.choice("coding", self.coding, ("clients", "gram-shortcut"))
+
+    def describe(self) -> dict[str, Any]:
+        """What identifies the clock; a growth that is not asked for is left out."""
+        told = asdict(self)
+        return {k: v for k, v in told.items() if k != "evaluate_growth" or v is not None}
 
 
 @dataclass(frozen=True)

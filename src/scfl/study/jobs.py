@@ -89,7 +89,7 @@ class Job:
             "parameters": describe_parameters(self.method),
             "seed": self.seed,
             "fleet": self.fleet.describe(),
-            "clock": asdict(self.clock),
+            "clock": self.clock.describe(),
             **({"privacy": asdict(self.privacy)} if self.privacy != Budget() else {}),
             **self.source.describe(),
         }
@@ -233,6 +233,8 @@ def _make_job(
 
 def _look_seldom(clock: ClockSection) -> ClockSection:
     """Of a run in the search only the end counts, and whether it diverges on the way there."""
+    if clock.evaluate_growth is not None:
+        return replace(clock, evaluate_growth=max(clock.evaluate_growth, 1.0))
     if clock.evaluate_every_s is None or clock.horizon_s is None:
         return clock
     return replace(clock, evaluate_every_s=max(clock.evaluate_every_s, clock.horizon_s / 10))
@@ -283,6 +285,7 @@ def execute(job: Job, problem: Problem | None = None) -> Outcome:
         random_state=job.seed,
         evaluate_every=job.clock.evaluate_every,
         evaluate_every_s=job.clock.evaluate_every_s,
+        evaluate_growth=job.clock.evaluate_growth,
         count_setup=job.clock.setup == "counted",
         coding=job.clock.coding,
         gradient_noise=job.privacy.protects_gradients,
