@@ -125,7 +125,12 @@ def test_a_seed_in_which_scfl_diverged_is_no_goal() -> None:
     ("final", "no_worse", "best", "near"),
     [
         (0.96, "reproduced", "reproduced", "reproduced"),
-        (0.949, "reproduced", "reproduced except where resilient above curvature, fl-ipw(momentum) at the end", "reproduced"),
+        (
+            0.949,
+            "reproduced",
+            "reproduced except where resilient above curvature, fl-ipw(momentum) at the end",
+            "reproduced",
+        ),
         (0.947, "not reproduced", "not reproduced", "reproduced"),
         (0.94, "not reproduced", "not reproduced", "not reproduced"),
     ],

@@ -9,61 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from scfl.core.parameter import Requirements, build, suggest
+from scfl.core.parameter import build, suggest
 from scfl.errors import ConfigError, ParameterError, Problem
-from scfl.study.config import StudyConfig, check_tables, parse_tables
+from scfl.experiments.levels import FigureSection, Level, spread_levels
+from scfl.study.config import check_tables, parse_tables
 
 Edition = Literal["full", "quick"]
-
-
-@dataclass(frozen=True)
-class FigureSection:
-    """``"curves"`` draws scores against virtual time, ``"budget"`` against the privacy budget.
-
-    ``targets`` are the accuracies whose times are compared, and ``near`` is how far from the
-    optimum's accuracy ``resilient`` is claimed to end at most; ``mi_bits`` are the budgets, in
-    printed bits, that methods with coded data are run at, after a run without noise.
-    """
-
-    kind: Literal["curves", "budget"] = "curves"
-    title: str = ""
-    targets: tuple[float, ...] = ()
-    near: float = 0.010
-    mi_bits: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        with Requirements() as require:
-            require.choice("kind", self.kind, ("curves", "budget"))
-            require.number("near", self.near, above=0, at_most=1)
-            listed = {
-                name: isinstance(getattr(self, name), tuple) for name in ("targets", "mi_bits")
-            }
-            for name, is_list in listed.items():
-                require.that(is_list, name, f"{getattr(self, name)!r} is not a list of numbers")
-            for target in self.targets if listed["targets"] else ():
-                require.number("targets", target, above=0, at_most=1)
-            for bits in self.mi_bits if listed["mi_bits"] else ():
-                require.number("mi_bits", bits, above=0)
-            needed = "targets" if self.kind == "curves" else "mi_bits"
-            require.that(
-                bool(getattr(self, needed)) or not listed[needed],
-                needed,
-                f"is empty; a figure of kind {self.kind!r} needs at least one",
-            )
-
-
-@dataclass(frozen=True)
-class Level:
-    """One study of an experiment: without noise, or with everybody's noise for one budget."""
-
-    name: str
-    mi_bits: float | None
-    study: StudyConfig
 
 
 @dataclass(frozen=True)
@@ -127,21 +83,7 @@ def read_experiment(
     except ParameterError as error:
         raise ConfigError([problem.within("figure") for problem in error.problems]) from None
     study = check_tables(tables, name=name, folder=folder)
-    return Experiment(name, edition, figure, _spread_levels(study, figure), expected)
-
-
-def _spread_levels(study: StudyConfig, figure: FigureSection) -> tuple[Level, ...]:
-    """All methods without noise, then those that release coded data at each budget."""
-    levels = [Level("no-noise", None, study)]
-    if figure.kind == "curves":
-        return tuple(levels)
-    noisy = {label: method for label, method in study.methods.items() if hasattr(method, "noise")}
-    if not noisy:
-        raise ConfigError([Problem("methods", "name one that releases coded data, such as scfl")])
-    for bits in sorted(figure.mi_bits, reverse=True):
-        at_budget = replace(study, methods=noisy, privacy=replace(study.privacy, mi_bits=bits))
-        levels.append(Level(f"{bits:g}-bits", bits, at_budget))
-    return tuple(levels)
+    return Experiment(name, edition, figure, spread_levels(study, figure), expected)
 
 
 def _change(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from typing import Any
 
 from scfl.experiments.beyond import claims_beyond
 from scfl.experiments.catalogue import Experiment
-from scfl.experiments.claims import Judgement, assess
+from scfl.experiments.claims import Claim, Judgement, assess
+from scfl.experiments.grid import CellResult, collect_cells, judge_grid
+from scfl.experiments.levels import Cell, Key, name_level
 from scfl.experiments.section_five import (
     claims_of_budgets,
     claims_of_curves,
@@ -23,7 +25,7 @@ from scfl.experiments.section_five import (
     seconds_to,
 )
 from scfl.study.records import Study
-from scfl.study.summary import Clock, Spread, spread_over_seeds
+from scfl.study.summary import CLOCKS, Clock, Spread, spread_over_seeds
 
 # Accuracies may be off by so much, losses and seconds by such a share; seconds also by two looks.
 _ACCURACY_WITHIN = {"full": 0.004, "quick": 0.01}
@@ -55,43 +57,58 @@ class Outcome:
     """Everything that the pictures, the page and the comparison with expectations show."""
 
     experiment: Experiment
-    studies: Mapping[float | None, Study]
+    studies: Mapping[Key, Study]
     judgements: Mapping[Clock, tuple[Judgement, ...]]
-    numbers: Mapping[float | None, tuple[LabelNumbers, ...]]
+    numbers: Mapping[Key, tuple[LabelNumbers, ...]]
+    cells: tuple[CellResult, ...] = ()
+
+    @property
+    def first(self) -> Study:
+        """The study that stands for all where they are alike: without noise, or without codes."""
+        return next(iter(self.studies.values()))
 
 
-def collect_outcome(experiment: Experiment, studies: Mapping[float | None, Study]) -> Outcome:
+def collect_outcome(experiment: Experiment, studies: Mapping[Key, Study]) -> Outcome:
     """Judge every claim and sum up every label."""
-    targets, near = experiment.figure.targets, experiment.figure.near
-    if experiment.figure.kind == "curves":
-        clocks: tuple[Clock, Clock] = ("apart", "counted")
-        claims = {
-            clock: [
-                *claims_of_curves(studies[None], targets, clock),
-                *claims_beyond(studies[None], targets, clock, near=near),
-            ]
-            for clock in clocks
-        }
-    else:
-        # A final accuracy is the same on every clock.
-        claims = {"apart": claims_of_budgets(studies)}
+    cells = collect_cells(studies) if experiment.figure.kind == "grid" else ()
     return Outcome(
         experiment=experiment,
         studies=studies,
-        judgements={
-            clock: tuple(assess(claim) for claim in given) for clock, given in claims.items()
-        },
+        judgements=_judge(experiment, studies, cells),
         numbers={
-            bits: tuple(_sum_up(study, label, targets) for label in study.labels)
-            for bits, study in studies.items()
+            key: tuple(_sum_up(study, label, experiment.figure.targets) for label in study.labels)
+            for key, study in studies.items()
         },
+        cells=cells,
     )
+
+
+def _judge(
+    experiment: Experiment, studies: Mapping[Key, Study], cells: tuple[CellResult, ...]
+) -> dict[Clock, tuple[Judgement, ...]]:
+    """On both clocks where time matters; a final accuracy is the same on either."""
+    figure = experiment.figure
+    if figure.kind == "grid":
+        return {"apart": judge_grid(cells)}
+    if figure.kind == "budget":
+        budgets = {key: study for key, study in studies.items() if not isinstance(key, Cell)}
+        claims = claims_of_budgets(budgets, figure.currency)
+        return {"apart": tuple(assess(claim) for claim in claims)}
+    study = studies[None]
+
+    def claim(clock: Clock) -> list[Claim]:
+        return [
+            *claims_of_curves(study, figure.targets, clock),
+            *claims_beyond(study, figure.targets, clock, near=figure.near),
+        ]
+
+    return {clock: tuple(assess(one) for one in claim(clock)) for clock in CLOCKS[::-1]}
 
 
 def expect(outcome: Outcome) -> dict[str, Any]:
     """What a later run of the same edition should come to, with tolerances."""
     edition = outcome.experiment.edition
-    clock = outcome.studies[None].manifest.config["clock"]
+    clock = outcome.first.manifest.config["clock"]
     look_s, growth = clock.get("evaluate-every-s", 0.0), clock.get("evaluate-growth", 0.0)
     numbers = {}
     for name, value in _list_numbers(outcome):
@@ -163,10 +180,9 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
 
 
 def _list_numbers(outcome: Outcome) -> Iterator[tuple[str, float | None]]:
-    for bits, labels in outcome.numbers.items():
-        level = (
-            [] if len(outcome.numbers) == 1 else ["no noise" if bits is None else f"{bits:g} bits"]
-        )
+    for key, labels in outcome.numbers.items():
+        level = [name_level(key, outcome.experiment.figure.currency)]
+        level = level if len(outcome.numbers) > 1 else []
         for numbers in labels:
             where = " / ".join([*level, numbers.label])
             yield f"{where} / accuracy", numbers.accuracy.median
@@ -175,9 +191,9 @@ def _list_numbers(outcome: Outcome) -> Iterator[tuple[str, float | None]]:
             for target, spread in numbers.seconds.items():
                 reached = math.isfinite(spread.median)
                 yield f"{where} / seconds to {target:g}", spread.median if reached else None
-    for bits, study in outcome.studies.items():
-        if bits is None and study.manifest.problem.optimum_accuracy is not None:
-            yield "optimum / accuracy", study.manifest.problem.optimum_accuracy
+    optimum = outcome.first.manifest.problem.optimum_accuracy
+    if optimum is not None:
+        yield "optimum / accuracy", optimum
 
 
 def _list_verdicts(outcome: Outcome) -> dict[str, str]:

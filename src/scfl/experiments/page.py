@@ -9,9 +9,11 @@ from typing import Any
 
 from scfl.experiments.catalogue import Experiment
 from scfl.experiments.claims import Finding, Judgement
+from scfl.experiments.levels import name_level
 from scfl.experiments.outcome import LabelNumbers, Outcome
 from scfl.experiments.sentences import SENTENCES
 from scfl.report.experiment_figures import CLOCK_WORDS
+from scfl.study.records import Study
 from scfl.study.summary import Clock, Spread
 from scfl.study.wording import format_loss, format_score, format_seconds
 
@@ -25,6 +27,10 @@ _EIGENVALUE = (
     "data tells it before training, the median over seeds; below 0 training has no limit. Methods "
     "without a make-up term take no curvature away."
 )
+_CELLS = (
+    "Median final accuracies, the best of each cell in bold. The last column is how far resilient "
+    "ends above the best that it had been before clients left."
+)
 _EXPECTED = {"less": "less", "more": "more", "same": "the same"}
 
 
@@ -32,7 +38,7 @@ def write_page(
     outcome: Outcome, pictures: Sequence[tuple[Path, str]], timing: Mapping[str, Any]
 ) -> str:
     """The whole page; pictures stand beside it."""
-    experiment, study = outcome.experiment, outcome.studies[None]
+    experiment, study = outcome.experiment, outcome.first
     option = " --quick" if experiment.edition == "quick" else ""
     lines = [
         f"# {experiment.figure.title or experiment.name}",
@@ -45,13 +51,20 @@ def write_page(
         "",
         " ".join(f"![{text}]({path.name})" for path, text in pictures),
         "",
-        f"*{_caption(len(study.manifest.seeds))}*",
+        f"*{_caption(len(study.manifest.seeds), bands=not outcome.cells)}*",
         "",
         "## Claims",
         "",
         *_tabulate_claims(outcome.judgements),
         "",
         *_explain(outcome.judgements),
+        *(_report_cells(outcome) if outcome.cells else _report_labels(outcome)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _report_labels(outcome: Outcome) -> list[str]:
+    return [
         "## Numbers",
         "",
         *_tabulate_numbers(outcome),
@@ -62,7 +75,42 @@ def write_page(
         "",
         *_tabulate_findings(outcome.judgements),
     ]
-    return "\n".join(lines) + "\n"
+
+
+def _report_cells(outcome: Outcome) -> list[str]:
+    """Every method's median in every cell, the best in bold; what diverged says in how many."""
+    labels = list(outcome.cells[0].accuracies)
+    rows = []
+    for result in outcome.cells:
+        best = max(result.accuracies.values())
+        scores = []
+        for label in labels:
+            value, lost = result.accuracies[label], result.diverged[label]
+            text = f"**{value:.4f}**" if value == best else f"{value:.4f}"
+            scores.append(f"{text} ({lost} diverged)" if lost else text)
+        cell = result.cell
+        assert cell.noise is not None
+        assert cell.rows is not None
+        kept = "-" if result.kept is None else f"{result.kept:+.4f}"
+        rows.append([f"{cell.share:.0%}", f"{cell.noise:g}", f"{cell.rows:,}", *scores, kept])
+    heads = ["leave", "noise", "coded rows", *labels, "resilient since"]
+    return [
+        "## Cells",
+        "",
+        _CELLS,
+        "",
+        *_table(heads, rows),
+        "",
+        *_state_optimum(outcome),
+    ]
+
+
+def _state_optimum(outcome: Outcome) -> list[str]:
+    problem = outcome.first.manifest.problem
+    if problem.optimum_accuracy is None or problem.optimum_loss is None:
+        return []
+    best = f"accuracy {problem.optimum_accuracy:.4f} and loss {problem.optimum_loss:.4f}"
+    return [f"The least-squares optimum has {best}."]
 
 
 def write_overview(experiments: Sequence[Experiment]) -> str:
@@ -98,7 +146,7 @@ def _shorten(verdicts: Mapping[str, str], key: str) -> str:
 
 
 def _describe_setting(outcome: Outcome) -> str:
-    study = outcome.studies[None]
+    study = outcome.first
     problem, clock = study.manifest.problem, study.manifest.config["clock"]
     coding = (
         "Summed codes are drawn from their exact distribution (gram shortcut). "
@@ -112,12 +160,16 @@ def _describe_setting(outcome: Outcome) -> str:
         f"{seeds} seeds (fleet, code, noise, batches, delays), "
         f"{clock.get('horizon-s', 0):,.0f} virtual seconds of training. {coding}"
         f"Every method's learning rate is chosen from the same list by training loss; "
-        f"the model is the {_learned(study.runs[0].learned)}."
+        f"the model is the {_learned(study)}."
     )
 
 
-def _learned(which: str) -> str:
-    return "last iterate" if which == "last" else "average of the iterates"
+def _learned(study: Study) -> str:
+    """What the model is, in a word if it is the same for all."""
+    averaged = [label for label in study.labels if study.of(label)[0].learned == "average"]
+    if not averaged or len(averaged) == len(study.labels):
+        return "average of the iterates" if averaged else "last iterate"
+    return f"average of the iterates for {', '.join(averaged)}, and the last iterate for the others"
 
 
 def _describe_time(timing: Mapping[str, Any]) -> str:
@@ -127,7 +179,9 @@ def _describe_time(timing: Mapping[str, Any]) -> str:
     )
 
 
-def _caption(seeds: int) -> str:
+def _caption(seeds: int, *, bands: bool) -> str:
+    if not bands:
+        return f"Medians over {seeds} seeds."
     band = "5% to 95%" if seeds >= 10 else "smallest to largest"
     return f"Medians and bands ({band}) over {seeds} seeds."
 
@@ -158,13 +212,12 @@ def _explain(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[str]:
 
 
 def _tabulate_numbers(outcome: Outcome) -> list[str]:
-    curves = outcome.experiment.figure.kind == "curves"
-    targets = outcome.experiment.figure.targets
-    optimum = outcome.studies[None].manifest.problem
+    figure = outcome.experiment.figure
+    curves, currency, targets = figure.kind == "curves", figure.currency, figure.targets
     rows = []
     for bits, labels in outcome.numbers.items():
         for numbers in labels:
-            row = [numbers.label] if curves else [_level(bits), numbers.label]
+            row = [numbers.label] if curves else [name_level(bits, currency), numbers.label]
             row += [_rate(numbers)]
             rows.append(row + _cells(numbers, targets, curves=curves))
     heads = ["method", "rate", "final accuracy"]
@@ -176,10 +229,8 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     table = _table(heads, rows)
     if not curves:
         table += ["", _EIGENVALUE]
-    if optimum.optimum_accuracy is not None and optimum.optimum_loss is not None:
-        best = f"accuracy {optimum.optimum_accuracy:.4f} and loss {optimum.optimum_loss:.4f}"
-        table += ["", f"The least-squares optimum has {best}."]
-    search = outcome.studies[None].manifest.config["search"]
+    table += ["", *_state_optimum(outcome)]
+    search = outcome.first.manifest.config["search"]
     if search["learning-rates"]:
         table += ["", _search(search)]
     return table
@@ -260,10 +311,6 @@ def _format_change(value: float) -> str:
 def _spread(spread: Spread) -> str:
     middle, low, high = (format_score(v) for v in (spread.median, spread.low, spread.high))
     return f"{middle} ({low} to {high})"
-
-
-def _level(bits: float | None) -> str:
-    return "no noise" if bits is None else f"{bits:g} bits"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -15,22 +15,24 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scfl.errors import OutputError
 from scfl.experiments.catalogue import Experiment
+from scfl.experiments.grid import ROOM
+from scfl.experiments.levels import Cell, Currency, Key
 from scfl.experiments.outcome import Outcome, collect_outcome, compare_with_expected, expect
 from scfl.experiments.page import write_page
 from scfl.experiments.section_five import final_accuracy
 from scfl.report.curves import Metric
 from scfl.report.experiment_figures import CLOCK_WORDS, Point, draw_budgets, draw_curves, spread_of
+from scfl.report.grid_figure import Field, draw_grid
 from scfl.report.html import write_report
 from scfl.study.folder import to_json
 from scfl.study.records import Study, load_study
 from scfl.study.run import OnDone, check_study, run_study
 from scfl.study.summary import Clock
 
-Currency = Literal["printed", "exact"]
 CURRENCIES: Mapping[Currency, str] = {
     "printed": "privacy budget as printed in the paper (bits)",
     "exact": "exact epsilon of one row of coded data, delta = {delta:g}",
@@ -73,11 +75,10 @@ def run_experiment(
         timing["cpu_s"] += json.loads((folder / "manifest.json").read_text("utf-8"))["cpu_time_s"]
         timing["wall_s"] += time.monotonic() - began
         _write(out / "timing.json", to_json(timing))
-    studies = {
-        level.mi_bits: load_study(out / "studies" / level.name) for level in experiment.levels
-    }
-    for study in studies.values():
-        write_report(study.folder)
+    studies = {level.key: load_study(out / "studies" / level.name) for level in experiment.levels}
+    if experiment.figure.kind != "grid":
+        for study in studies.values():
+            write_report(study.folder)
     outcome = collect_outcome(experiment, studies)
     pictures = _draw(outcome, out)
     page = out / f"{experiment.name}.md"
@@ -91,7 +92,11 @@ def run_experiment(
 
 def _draw(outcome: Outcome, out: Path) -> list[tuple[Path, str]]:
     """The pictures of an experiment, and what each shows."""
-    name, bare = outcome.experiment.name, outcome.studies[None]
+    name, bare = outcome.experiment.name, outcome.first
+    if outcome.experiment.figure.kind == "grid":
+        return [_draw_grid(outcome, out / f"{name}.svg")]
+    if outcome.experiment.figure.currency == "exact":
+        return [_draw_budgets(outcome, out / f"{name}.svg", "exact")]
     if outcome.experiment.figure.kind == "budget":
         pictures = [_draw_budgets(outcome, out / f"{name}.svg", "printed")]
         if any(each.epsilon for labels in outcome.numbers.values() for each in labels):
@@ -112,22 +117,35 @@ def _draw(outcome: Outcome, out: Path) -> list[tuple[Path, str]]:
     ]
 
 
+def _draw_grid(outcome: Outcome, path: Path) -> tuple[Path, str]:
+    panels: dict[str, dict[tuple[float, int], Field]] = {}
+    for result in outcome.cells:
+        assert result.cell.noise is not None
+        assert result.cell.rows is not None
+        field = Field(result.accuracies[result.label], result.lead, result.rival)
+        name = str(Cell(result.cell.share))
+        panels.setdefault(name, {})[result.cell.noise, result.cell.rows] = field
+    title = f"resilient on {outcome.first.manifest.problem.name}"
+    drawn = draw_grid(panels, path, title=title, room=ROOM)
+    return drawn, "Resilient's accuracy in every cell, and how far above the best other it is"
+
+
 def _draw_budgets(outcome: Outcome, path: Path, currency: Currency) -> tuple[Path, str]:
-    bare = outcome.studies[None]
+    bare = outcome.first
     epsilons = {
-        (bits, each.label): each.epsilon
-        for bits, labels in outcome.numbers.items()
+        (key, each.label): each.epsilon
+        for key, labels in outcome.numbers.items()
         for each in labels
     }
-    noisy = {label for bits, study in outcome.studies.items() if bits for label in study.labels}
+    noisy = {label for key, study in outcome.studies.items() if key for label in study.labels}
     points = {
         label: [
             Point(
-                budget=bits if currency == "printed" else epsilons[bits, label],
+                budget=epsilons[key, label] if currency == "exact" else _budget(key),
                 accuracy=spread_of(study.of(label), final_accuracy),
                 diverged=sum(run.diverged for run in study.of(label)),
             )
-            for bits, study in outcome.studies.items()
+            for key, study in outcome.studies.items()
         ]
         for label in bare.labels
         if label in noisy
@@ -149,6 +167,11 @@ def _draw_budgets(outcome: Outcome, path: Path, currency: Currency) -> tuple[Pat
         optimum=problem.optimum_accuracy,
     )
     return drawn, f"Final accuracy against the {currency} privacy budget"
+
+
+def _budget(key: Key) -> float | None:
+    assert not isinstance(key, Cell)
+    return key
 
 
 def _horizon(study: Study) -> str:

@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 
 from scfl.experiments.claims import Claim, Comparison, Series
 from scfl.experiments.evidence import quote_floor, quote_limit
+from scfl.experiments.levels import Currency, name_level
 from scfl.experiments.sentences import REASONS, SENTENCES
 from scfl.study.records import Run, Study
 from scfl.study.summary import Clock, Target, time_to_target
@@ -111,8 +112,13 @@ def claims_of_curves(study: Study, targets: Sequence[float], clock: Clock) -> li
     )
 
 
-def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
-    """What section V says of Fig. 2: studies by budget, from no noise to the smallest."""
+def claims_of_budgets(
+    levels: Mapping[float | None, Study], currency: Currency = "printed"
+) -> list[Claim]:
+    """What section V says of Fig. 2: studies by budget, from no noise to the smallest.
+
+    Budgets that are guarantees have another claim: whether they are worth a code at all.
+    """
     ordered = list(levels.items())
     everything = levels[None]
     by_method = _group(everything)
@@ -140,7 +146,7 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
             tuple(
                 Comparison(
                     what=label,
-                    where=f"from {_level(before)} to {_level(after)}",
+                    where=f"from {name_level(before, currency)} to {name_level(after, currency)}",
                     unit="accuracy",
                     expected="less",
                     first=_finals(study, label),
@@ -165,6 +171,31 @@ def claims_of_budgets(levels: Mapping[float | None, Study]) -> list[Claim]:
                 for comparison in against(first, second, fixed=True)
             ),
             quote_floor(everything),
+        ),
+        *([_use_no_code(ordered, everything, noisy)] if currency == "exact" else []),
+    )
+
+
+def _use_no_code(
+    ordered: Sequence[tuple[float | None, Study]], bare: Study, noisy: Sequence[str]
+) -> Claim:
+    """Momentum, which needs no code, against every method that has one, at every guarantee."""
+    momentum = [label for label in bare.labels if bare.of(label)[0].parameters.get("momentum")]
+    return _claim(
+        "no-code-best",
+        tuple(
+            Comparison(
+                what=f"{first} above {second}",
+                where=_place(epsilon),
+                unit="accuracy",
+                expected="more",
+                first=_finals(bare, first),
+                second=_finals(study, second),
+            )
+            for first in momentum
+            for second in noisy
+            for epsilon, study in ordered
+            if epsilon is not None
         ),
     )
 
@@ -229,10 +260,6 @@ def _claim(key: str, comparisons: tuple[Comparison, ...], *measured: str) -> Cla
 def _with_comparisons(*claims: Claim) -> list[Claim]:
     """The claims that the study has the methods for."""
     return [claim for claim in claims if claim.comparisons]
-
-
-def _level(bits: float | None) -> str:
-    return "no noise" if bits is None else f"{bits:g} bits"
 
 
 def _place(bits: float | None) -> str:

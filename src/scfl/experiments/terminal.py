@@ -32,12 +32,13 @@ def print_experiments(experiments: Sequence[Experiment], console: Console) -> No
 
 def print_claims(outcome: Outcome, console: Console) -> None:
     """Print a line per claim, with its verdict on each clock."""
-    seeds = len(outcome.studies[None].manifest.seeds)
+    seeds = len(outcome.first.manifest.seeds)
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_lines=True,
-        caption=f"Over {count_words(seeds, 'seed')}, in pairs; the page has every comparison.",
+        caption=f"Over {count_words(seeds, 'seed')}; the page has every "
+        f"{'cell' if outcome.cells else 'comparison, in pairs'}.",
         caption_justify="left",
     )
     table.add_column("claim", ratio=2)

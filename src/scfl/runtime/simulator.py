@@ -97,8 +97,11 @@ def simulate(
             "evaluate_every_s",
             f"{evaluate_every_s!r} is not allowed; give seconds above 0",
         )
-        if evaluate_growth is not None:
-            require.number("evaluate_growth", evaluate_growth, above=0)
+        require.that(
+            evaluate_growth is None or evaluate_growth > 0,
+            "evaluate_growth",
+            f"{evaluate_growth!r} is not allowed; give a share above 0",
+        )
         require.choice("coding", coding, ("clients", "gram-shortcut"))
     check_fits(fleet, problem.shape)
     plan = method.plan(problem.shape, fleet)
