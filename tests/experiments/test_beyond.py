@@ -125,21 +125,19 @@ def test_a_seed_in_which_scfl_diverged_is_no_goal() -> None:
     ("final", "no_worse", "best", "near"),
     [
         (0.96, "reproduced", "reproduced", "reproduced"),
-        (
-            0.949,
-            "reproduced",
-            "reproduced except where resilient above curvature, fl-ipw(momentum) at the end",
-            "reproduced",
-        ),
-        (0.947, "not reproduced", "not reproduced", "reproduced"),
-        (0.94, "not reproduced", "not reproduced", "not reproduced"),
+        (0.949, "reproduced", "partly", "reproduced"),
+        (0.947, "partly", "partly", "reproduced"),
+        (0.94, "partly", "partly", "not reproduced"),
+        (0.89, "not reproduced", "not reproduced", "not reproduced"),
     ],
 )
 def test_ends_are_compared_with_everybody_and_with_the_optimum(
     final: float, no_worse: str, best: str, near: str
 ) -> None:
+    """SCFL ends at 0.9, the others at 0.95: partly is above SCFL only."""
     found = verdicts(leaving(past(90, final=final)))
-    assert found == {
+    only = " where resilient "
+    assert {key: "partly" if only in verdict else verdict for key, verdict in found.items()} == {
         "resilient-no-worse": no_worse,
         "resilient-best": best,
         "resilient-near": near,
