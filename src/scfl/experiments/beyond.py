@@ -40,11 +40,8 @@ def claims_beyond(
     ours = [label for label, method in study.methods.items() if method in _OURS]
     scfl = [label for label, method in study.methods.items() if method == "scfl"]
     momentum = [label for label in study.labels if _momentum(study, label)]
-    leaving = study.manifest.config.get("availability", {}).get("kind", "always") != "always"
-    goals = {f"to {target:g}": dict.fromkeys(study.manifest.seeds, target) for target in targets}
-    for label in scfl:
-        ends = {run.seed: final_accuracy(run) for run in study.of(label) if not run.diverged}
-        goals = {f"to where {label} ends": ends, **goals}
+    fixed = {f"to {target:g}": dict.fromkeys(study.manifest.seeds, target) for target in targets}
+    goals = {**_where_scfl_ends(study), **fixed}
 
     def sooner(rivals: Sequence[str], times: float, unit: Unit) -> tuple[Comparison, ...]:
         count = _count_rounds if unit == "rounds" else _read_clock(clock)
@@ -55,7 +52,7 @@ def claims_beyond(
                 unit=unit,
                 expected="less",
                 first=_scale(_until(study, label, goal, count), times),
-                second=_until(study, rival, goal, count, either=True),
+                second=_until(study, rival, goal, count),
                 margin=0.0,
             )
             for label in ours
@@ -68,13 +65,38 @@ def claims_beyond(
         _claim("curvature-sooner", sooner(scfl, _SOONER_THAN_SCFL[clock], "seconds")),
         _claim("curvature-momentum", sooner(momentum, _FEWER_ROUNDS_THAN_MOMENTUM, "rounds")),
     ]
-    if leaving:
+    if _loses_clients(study):
         claims = [_claim("resilient-best", _against_all(study))]
     claims += [
         _claim("resilient-no-worse", _against_all(study, handicap=_NO_WORSE)),
         _claim("resilient-near", _near_optimum(study, near)),
     ]
     return [claim for claim in claims if claim.comparisons]
+
+
+def count_rounds_to_scfl(study: Study, label: str) -> dict[str, Series]:
+    """The rounds that a label takes to each place where an SCFL ends, if everybody stays."""
+    goals = {} if _loses_clients(study) else _where_scfl_ends(study)
+    return {
+        f"rounds {where}": _until(study, label, goal, _count_rounds)
+        for where, goal in goals.items()
+    }
+
+
+def _loses_clients(study: Study) -> bool:
+    law: str = study.manifest.config.get("availability", {}).get("kind", "always")
+    return law != "always"
+
+
+def _where_scfl_ends(study: Study) -> dict[str, Series]:
+    """The accuracy that every SCFL ends with, seed by seed; one that diverged is no goal."""
+    return {
+        f"to where {label} ends": {
+            run.seed: final_accuracy(run) for run in study.of(label) if not run.diverged
+        }
+        for label, method in study.methods.items()
+        if method == "scfl"
+    }
 
 
 def _against_all(study: Study, *, handicap: float = 0.0) -> tuple[Comparison, ...]:
@@ -121,11 +143,12 @@ def _until(
     label: str,
     goal: Series,
     count: Callable[[Run, int], float],
-    *,
-    either: bool = False,
 ) -> Series:
-    """What each seed's run takes until it is as accurate as its goal, infinity if it never is."""
-    taken = {}
+    """What each seed's run takes until it is as accurate as its goal, infinity if it never is.
+
+    A method of ours has to get there with what it learned, any other with either iterate.
+    """
+    taken, either = {}, study.methods[label] not in _OURS
     for run in study.of(label):
         if run.seed not in goal:
             continue

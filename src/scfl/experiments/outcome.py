@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scfl.experiments.beyond import claims_beyond
+from scfl.experiments.beyond import claims_beyond, count_rounds_to_scfl
 from scfl.experiments.catalogue import Experiment
 from scfl.experiments.claims import Claim, Judgement, assess
 from scfl.experiments.grid import CellResult, collect_cells, judge_grid
@@ -44,6 +44,7 @@ class LabelNumbers:
     round_s: float
     setup_s: float
     seconds: Mapping[float, Spread]
+    rounds: Mapping[str, Spread]
     mi_bits: float | None
     sigma: float | None
     epsilon: float | None
@@ -115,7 +116,7 @@ def expect(outcome: Outcome) -> dict[str, Any]:
         within = _ACCURACY_WITHIN[edition]
         if "accuracy" not in name.split(" / ")[-1].split()[0]:
             within = _SHARE_WITHIN[edition] * abs(value or 0.0)
-        if name.split(" / ")[-1].startswith("seconds"):
+        if name.split(" / ")[-1].startswith(("seconds", "rounds")):
             within += 2 * (look_s + growth * (value or 0.0))
         numbers[name] = {"value": _round(value), "within": _round(within)}
     return {"numbers": numbers, "verdicts": _list_verdicts(outcome)}
@@ -170,6 +171,11 @@ def _sum_up(study: Study, label: str, targets: Sequence[float]) -> LabelNumbers:
         round_s=middle([run.training_time_s / max(run.rounds, 1) for run in runs]),
         setup_s=middle([run.setup_time_s for run in runs]),
         seconds={target: spread for target, spread in seconds.items() if spread is not None},
+        rounds={
+            where: spread
+            for where, taken in count_rounds_to_scfl(study, label).items()
+            if (spread := over(list(taken.values()))) is not None
+        },
         mi_bits=known([run.privacy.get("mi_bits") for run in runs]),
         sigma=known([run.privacy.get("noise_sigma") for run in runs]),
         epsilon=known([run.privacy.get("coded_epsilon") for run in runs]),
@@ -188,9 +194,10 @@ def _list_numbers(outcome: Outcome) -> Iterator[tuple[str, float | None]]:
             yield f"{where} / accuracy", numbers.accuracy.median
             if numbers.loss is not None and outcome.experiment.figure.kind == "curves":
                 yield f"{where} / loss", numbers.loss.median
-            for target, spread in numbers.seconds.items():
+            times = {f"seconds to {goal:g}": spread for goal, spread in numbers.seconds.items()}
+            for goal, spread in {**times, **numbers.rounds}.items():
                 reached = math.isfinite(spread.median)
-                yield f"{where} / seconds to {target:g}", spread.median if reached else None
+                yield f"{where} / {goal}", spread.median if reached else None
     optimum = outcome.first.manifest.problem.optimum_accuracy
     if optimum is not None:
         yield "optimum / accuracy", optimum

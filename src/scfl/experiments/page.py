@@ -222,7 +222,9 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
             rows.append(row + _cells(numbers, targets, curves=curves))
     heads = ["method", "rate", "final accuracy"]
     if curves:
-        heads += ["final loss", "s per round", *(f"s to {target:g}" for target in targets), "setup"]
+        goals = next((list(numbers.rounds) for numbers in outcome.numbers[None]), [])
+        heads += ["final loss", "s per round", *(f"s to {target:g}" for target in targets)]
+        heads += [*goals, "setup"]
     else:
         heads = ["budget", *heads, "printed bits", "sigma", "exact epsilon", "smallest eigenvalue"]
     heads.append("diverged")
@@ -263,6 +265,7 @@ def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> 
             format_loss(numbers.loss.median if numbers.loss else None),
             f"{numbers.round_s:.2f}",
             *(format_seconds(numbers.seconds[target].median) for target in targets),
+            *(_count(spread.median) for spread in numbers.rounds.values()),
             format_seconds(numbers.setup_s) if numbers.setup_s else "none",
             diverged,
         ]
@@ -274,6 +277,10 @@ def _cells(numbers: LabelNumbers, targets: Sequence[float], *, curves: bool) -> 
         "-" if numbers.smallest_eigenvalue is None else f"{numbers.smallest_eigenvalue:+.3g}",
         diverged,
     ]
+
+
+def _count(rounds: float) -> str:
+    return f"{rounds:.0f}" if math.isfinite(rounds) else "never"
 
 
 def _tabulate_findings(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[str]:
