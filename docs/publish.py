@@ -3,8 +3,8 @@
     python docs/publish.py runs/figure-1-mnist runs/figure-1-mnist-quick ...
 
 Copies the page and its pictures of full editions, merges ``expected.json`` of either edition into
-the experiment's own, and writes the tables in docs/experiments.md again. Without folders it does
-the last only.
+the experiment's own, and writes the tables in docs/experiments.md and docs/which-method.md again.
+Without folders it does the last only.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from scfl.experiments.catalogue import list_experiments, load_experiment
+from scfl.experiments.side_by_side import write_comparisons
 from scfl.experiments.page import write_overview
 from scfl.study.folder import to_json
 
@@ -45,9 +47,15 @@ def write_tables() -> None:
         for each in shipped
         if each.expected is not None
     )
-    page = DOCS / "experiments.md"
+    fill("experiments.md", {"overview": write_overview(shipped), "pages": pages})
+    fill("which-method.md", write_comparisons())
+
+
+def fill(name: str, contents: Mapping[str, str]) -> None:
+    """Put what was written between the marks of a page."""
+    page = DOCS / name
     text = page.read_text("utf-8")
-    for mark, content in (("overview", write_overview(shipped)), ("pages", pages)):
+    for mark, content in contents.items():
         pattern = rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)"
         text = re.sub(pattern, lambda m, new=content: m[1] + new + m[2], text, flags=re.DOTALL)
     page.write_text(text, encoding="utf-8")

@@ -114,14 +114,17 @@ def _state_optimum(outcome: Outcome) -> list[str]:
 
 
 def write_overview(experiments: Sequence[Experiment]) -> str:
-    """All expected verdicts, claims by experiments; the paper's figures have their own table.
+    """All expected verdicts, claims by experiments: the paper's figures, then ours by data set.
 
     Verdicts are those with the setup left out, and with it counted where that is another.
     """
     told = [each for each in experiments if each.expected is not None]
     figures = [each for each in told if each.name.startswith("figure-")]
-    others = [each for each in told if each not in figures]
-    tables = [_tabulate_verdicts(group) for group in (figures, others) if group]
+    others: dict[str, list[Experiment]] = {}
+    for each in told:
+        if each not in figures:
+            others.setdefault(each.levels[0].study.problem.dataset, []).append(each)
+    tables = [_tabulate_verdicts(group) for group in (figures, *others.values()) if group]
     return "\n".join(line for table in tables for line in [*table, ""])
 
 
