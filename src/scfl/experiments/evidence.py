@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scfl.experiments.levels import Currency, name_level
 from scfl.study.records import Run, Study
 from scfl.study.wording import count_words, list_words
 
@@ -28,7 +29,7 @@ def quote_floor(study: Study) -> str:
     return f"{said}." if without is None else f"{said}, FL-IPW {without:.2g} above it."
 
 
-def quote_limit(levels: Mapping[float | None, Study]) -> str:
+def quote_limit(levels: Mapping[float | None, Study], currency: Currency = "printed") -> str:
     """Where SCFL's smallest eigenvalue turns negative, and what its search made of that."""
     seen: list[str] = []
     noisy: list[Run] = []
@@ -38,7 +39,7 @@ def quote_limit(levels: Mapping[float | None, Study]) -> str:
         if bits is None or smallest is None:
             continue
         noisy += runs
-        seen.append(f"{smallest:+.3g} at {bits:g} bits{_quote_rate(runs)}")
+        seen.append(f"{smallest:+.3g} at {name_level(bits, currency)}{_quote_rate(runs)}")
     if not seen:
         return ""
     diverged = sum(run.diverged for run in noisy)

@@ -160,7 +160,7 @@ def claims_of_budgets(
             "scfl-best",
             _all(against, by_method.get("scfl", ()), rivals),
             quote_floor(everything),
-            quote_limit(levels),
+            quote_limit(levels, currency),
         ),
         _claim(
             "coding-pays",
