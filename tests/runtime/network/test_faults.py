@@ -144,6 +144,25 @@ def test_the_late_are_dropped_by_round_number_and_their_delay_is_noted(tmp_path:
     assert script.session.book.refusals["client 2", "stale"] == 1
 
 
+def test_who_answers_after_the_deadline_is_late_even_if_the_server_is_later(
+    tmp_path: Path,
+) -> None:
+    """What counts is when an answer came, not when somebody got round to reading it."""
+    script = start(PROBLEM, TERMS, tmp_path, seed=5, delay=lambda r, c: 1.0 if c else np.inf)
+    script.join(*ALL)
+    script.run(until=lambda: rounds_of(script.session) == 4)
+    training = script.session.training
+    assert training is not None
+    assert training.open is not None
+    after = training.open.closes_at + 0.1
+    late = Gradient(4, 0.1, np.ones((2, 6)))
+    script.session.receive("0", late, after)
+    script.run()
+    ledger = script.session.book.finish(4)
+    assert ledger.status[4, 0] == LATE
+    assert ledger.delay_s[4, 0] == pytest.approx(20.1)
+
+
 def test_being_late_is_no_fault(tmp_path: Path) -> None:
     """It lowers the probability of being in time, and is not held against anybody beyond that."""
     late = lambda r, c: 27.0 if c == 2 and r % 2 else 1.0  # noqa: E731 - one line says it

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from scfl.errors import RunError
 from scfl.runtime.network.clients import (
     Client,
+    by_name,
     next_probe,
     refuse_description,
     refuse_preparation,
@@ -99,6 +101,39 @@ class Enrolment:
             case _:
                 return False
         return True
+
+    def gather(self, waited: float) -> list[Client] | None:
+        """The clients to begin with, once there are enough; None while others may still come.
+
+        ``waited`` counts from the beginning, and again from when columns and classes were agreed.
+        """
+        here = [c for c in self.clients.values() if c.here and c.stage != "out"]
+        late = waited >= self.terms.enrol_s
+        # Who has come and been sent away is not waited for.
+        everybody = len(here) + len(self.refusals) >= self.terms.clients
+        late = late or (everybody and len(here) < self.terms.enough)
+        if not self.agreed:
+            if len(here) >= self.terms.clients or (late and len(here) >= self.terms.enough):
+                self.agree()
+            elif late:
+                raise RunError(self._too_few(len(here), "came", waited))
+            return None
+        measured = [c for c in here if c.stage == "measured"]
+        if len(measured) < len(here) and not (late and len(measured) >= self.terms.enough):
+            if late:
+                raise RunError(self._too_few(len(measured), "got ready", waited))
+            return None
+        if len(measured) < self.terms.enough:
+            raise RunError(self._too_few(len(measured), "could be used", waited))
+        return sorted(measured, key=by_name)
+
+    def _too_few(self, count: int, did: str, seconds: float) -> str:
+        refused = list(self.refusals.values())
+        others = f"; refused: {'; '.join(refused[:3])}" if refused else ""
+        return (
+            f"{count} of {self.terms.clients} clients {did} within {seconds:.4g} s and "
+            f"{self.terms.enough} are needed; start the others, or give enrol_s more time{others}"
+        )
 
     def agree(self) -> None:
         """Settle columns and classes by those who are here; whoever differs is refused by name."""

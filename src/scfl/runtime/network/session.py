@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scfl.core.fleet import Fleet
 from scfl.core.sampling import subset_count
 from scfl.errors import RunError
 from scfl.methods.protocol import Plan, ServerOnly, State
-from scfl.runtime.network.clients import Client, by_name
+from scfl.runtime.network.attendance import Attendance
+from scfl.runtime.network.clients import Client
 from scfl.runtime.network.collection import Collection
 from scfl.runtime.network.enrolment import Enrolment
 from scfl.runtime.network.estimate import start_estimate
@@ -79,15 +79,14 @@ class Session:
     training: Training | None = None
     phase_began_at: float = 0.0
     training_began_at: float = 0.0
-    alone_since: float | None = None
     now: float = 0.0
     checkpointed: int = -1
     asked: int = 0
-    expected: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.now = self.phase_began_at = self.started_at
         self.enrolment = Enrolment(self.terms, self._send, self._tell)
+        self.attendance = Attendance(self.terms)
         self.roster = Roster(self.terms, self.server_macs_per_s)
         self.collection = Collection(
             self.terms, self.folder / "uploads", self._send, self._tell, self.enrolment.refuse
@@ -181,7 +180,8 @@ class Session:
         """Go on where another server stopped; the members have a moment to come back."""
         self._take_in(members, state)
         self.phase, self.training_began_at, self.checkpointed = "training", began_at, state.round
-        self.expected = {self.order[number].name for number in members}
+        expected = {self.order[number].name for number in members}
+        self.attendance = Attendance(self.terms, expected, self.started_at)
         self._tell(f"training goes on after round {state.round}")
 
     def stop(self, reason: str, *, failed: bool = False) -> None:
@@ -217,26 +217,12 @@ class Session:
         self.collection.ask(client, self.plan, at)
 
     def _enrol(self, now: float) -> None:
-        enrolment, waited = self.enrolment, now - self.phase_began_at
-        here = [c for c in enrolment.clients.values() if c.here and c.stage != "out"]
-        late = waited >= self.terms.enrol_s
-        # Who has come and been sent away is not waited for.
-        everybody = len(here) + len(enrolment.refusals) >= self.terms.clients
-        late = late or (everybody and len(here) < self.terms.enough)
-        if not enrolment.agreed:
-            if len(here) >= self.terms.clients or (late and len(here) >= self.terms.enough):
-                enrolment.agree()
-                self.phase_began_at = now
-            elif late:
-                raise RunError(self._too_few(len(here), "came", "enrol_s", waited))
-            return
-        measured = [c for c in here if c.stage == "measured"]
-        if len(measured) == len(here) or (late and len(measured) >= self.terms.enough):
-            if len(measured) < self.terms.enough:
-                raise RunError(self._too_few(len(measured), "could be used", "enrol_s", waited))
-            self._make_plan(sorted(measured, key=by_name), now)
-        elif late:
-            raise RunError(self._too_few(len(measured), "got ready", "enrol_s", waited))
+        agreed = self.enrolment.agreed
+        founders = self.enrolment.gather(now - self.phase_began_at)
+        if self.enrolment.agreed > agreed:
+            self.phase_began_at = now
+        if founders is not None:
+            self._make_plan(founders, now)
 
     def _make_plan(self, founders: list[Client], now: float) -> None:
         plan = self.roster.make(founders, self.enrolment.message_bytes)
@@ -364,7 +350,11 @@ class Session:
             self.stop(over)
             return
         here = np.array([self._is_here(number) for number in self.members])
-        if not self._may_play(training.plan, here, now):
+        names = {self.order[number].name for number in np.array(self.members)[here]}
+        useful, waits = here & (training.plan.loads > 0), training.plan.wait
+        if not isinstance(waits, ServerOnly) and not self.attendance.suffices(
+            names, bool(useful.any()), now, training.state.round
+        ):
             return
         asked = training.open_round(now, here)
         self.asked += bool(asked)
@@ -381,27 +371,6 @@ class Session:
     def _is_here(self, number: int) -> bool:
         client = self.order[number]
         return client.here and client.stage == "ready"
-
-    def _may_play(self, plan: Plan, here: NDArray[np.bool_], now: float) -> bool:
-        """A round needs somebody, but after a restart everybody gets a moment to come back."""
-        if isinstance(plan.wait, ServerOnly):
-            return True
-        if self.expected:
-            self.expected -= {c.name for c in self.order if c.here and c.stage == "ready"}
-            if self.expected and now - self.phase_began_at < self.terms.enrol_s:
-                return False
-            self.expected = set()
-        if (here & (plan.loads > 0)).any():
-            self.alone_since = None
-            return True
-        self.alone_since = now if self.alone_since is None else self.alone_since
-        if now - self.alone_since >= self.terms.patience_s:
-            raise RunError(
-                f"no client was there for {self.terms.patience_s:g} s; the model of round "
-                f"{0 if self.training is None else self.training.state.round} is kept; start the "
-                "clients and then this again"
-            )
-        return False
 
     def _admit_newcomers(self) -> None:
         """Between rounds, whoever is through with its upload becomes a member."""
@@ -463,14 +432,6 @@ class Session:
         if self.training is not None and self.checkpointed != self.training.state.round:
             self.save(self)
             self.checkpointed = self.training.state.round
-
-    def _too_few(self, count: int, did: str, key: str, seconds: float) -> str:
-        refused = list(self.enrolment.refusals.values())
-        others = f"; refused: {'; '.join(refused[:3])}" if refused else ""
-        return (
-            f"{count} of {self.terms.clients} clients {did} within {seconds:.4g} s and "
-            f"{self.terms.enough} are needed; start the others, or give {key} more time{others}"
-        )
 
     def _send(self, key: str, message: Message) -> None:
         self.outgoing.append((key, message))
