@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import scfl
+from scfl.methods.releases import list_releases
 from scfl.privacy.accountant import account_for
+from scfl.privacy.budget import Budget
 from scfl.privacy.events import Gradients, Products, Release, Sketch
-from scfl.study.account import state_plan
+from scfl.study.account import describe_releases
 from scfl.study.statements import state_releases
 
 SKETCH = Sketch(rows=300, sigma=7.1, labels_noised=True, layout="stacked")
@@ -69,6 +71,8 @@ def test_a_plan_alone_has_its_sentences() -> None:
     fleet = scfl.wireless_edge(3, random_state=0)
     plan = scfl.FedAvg().plan(scfl.Shape(np.array([20, 20, 20]), 4, 1), fleet)
     names = ["north", "south", "west"]
-    assert state_plan(names, plan, 7) == [
+    sent = list_releases(plan, 7)
+    told, _ = describe_releases(names, sent, Budget(), row_norm=None, printed=None)
+    assert told["statements"] == [
         f"All 3 clients sent 7 gradients over 2 rows each with no noise: {NOTHING}."
     ]
