@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scfl.experiments.beyond import claims_beyond
+from scfl.experiments.beyond import claims_beyond, count_rounds_to_scfl
 from scfl.experiments.claims import assess
 from scfl.study.records import Study
 from tests.invented_study import Past, climbs, invent_study
@@ -147,3 +147,11 @@ def test_ends_are_compared_with_everybody_and_with_the_optimum(
 def test_without_the_methods_nothing_is_claimed() -> None:
     study = invent_study({"scfl": climbs(1, 2)})
     assert claims_beyond(study, [0.8], "apart", near=0.010) == []
+
+
+def test_rounds_are_counted_where_ours_are_compared_and_everybody_stays() -> None:
+    study = past(90)
+    (taken,) = count_rounds_to_scfl(study, "curvature").values()
+    assert taken == dict.fromkeys(TEN, 8)
+    assert count_rounds_to_scfl(leaving(study), "curvature") == {}
+    assert count_rounds_to_scfl(invent_study({"scfl": climbs(1, 2)}), "scfl") == {}

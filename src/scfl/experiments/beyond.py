@@ -75,8 +75,12 @@ def claims_beyond(
 
 
 def count_rounds_to_scfl(study: Study, label: str) -> dict[str, Series]:
-    """The rounds that a label takes to each place where an SCFL ends, if everybody stays."""
-    goals = {} if _loses_clients(study) else _where_scfl_ends(study)
+    """The rounds that a label takes to each place where an SCFL ends, if everybody stays.
+
+    Nothing where no method of ours is compared.
+    """
+    asked = not _loses_clients(study) and any(one in _OURS for one in study.methods.values())
+    goals = _where_scfl_ends(study) if asked else {}
     return {
         f"rounds {where}": _until(study, label, goal, _count_rounds)
         for where, goal in goals.items()
