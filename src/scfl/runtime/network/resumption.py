@@ -38,6 +38,8 @@ _CLIENT = (
     "macs_per_s",
     "energy",
     "largest",
+    "refused",
+    "reason",
 )
 
 
@@ -109,7 +111,12 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
             "choose another folder, or remove it to start over"
         )
     order = [
-        Client(**{name: told[name] for name in _CLIENT}, key=None, stage="ready", number=number)
+        Client(
+            **{name: told[name] for name in _CLIENT},
+            key=None,
+            stage="out" if told["reason"] else "ready",
+            number=number,
+        )
         for number, told in enumerate(facts["clients"])
     ]
     for client, (encoding_s, upload_s) in zip(order, facts["setup"], strict=True):

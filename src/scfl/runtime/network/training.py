@@ -163,13 +163,15 @@ class Training:
     def _place(self, client: int, number: int, at: float) -> str | None:
         """Why an answer to a round is none that the open round waits for, or None."""
         current, before = self.open, self.answered.setdefault(client, deque(maxlen=_REMEMBERED))
-        if number in before or (current is not None and client in current.refused):
+        if number in before:
             return DUPLICATE
         if 0 <= number < self.state.round:
             before.append(number)
             return STALE
         if current is None or number != self.state.round or not current.asked[client]:
             return UNASKED
+        if client in current.refused:
+            return DUPLICATE
         before.append(number)
         if at > current.closes_at:
             current.late_at.setdefault(client, at)
