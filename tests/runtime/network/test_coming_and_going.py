@@ -204,3 +204,33 @@ def test_nobody_for_too_long_ends_the_run_with_its_model(tmp_path: Path) -> None
         RunError, match="no client was there for 60 s; the model of round 7 is kept"
     ):
         script.run()
+
+
+def test_who_comes_late_changes_nothing_for_the_others(tmp_path: Path) -> None:
+    """A plan for all four from the start would have another deadline and other loads."""
+    method = scfl.SCFL(batches=Batches(subsets=3), redundancy=0.5, coded_rows=40, layout="stacked")
+    fleet = make_small_fleet(PROBLEM)
+    slow = replace(fleet, macs_per_s=fleet.macs_per_s * [1, 1, 1, 1e-5])
+    terms = replace(TERMS, method=method, fleet=slow, least=3, enrol_s=5.0, rounds=40)
+    script = start(PROBLEM, terms, tmp_path, seed=5)
+    script.join("0", "1", "2")
+    script.run(until=lambda: rounds_of(script.session) == 6)
+    before = script.session.plan
+    assert before is not None
+    script.join("3")
+    script.run(until=lambda: len(script.session.members) == 4)
+    plan = script.session.plan
+    assert plan is not None
+    assert plan.wait == before.wait
+    assert np.array_equal(plan.loads[:3], before.loads)
+    assert plan.code is not None
+    assert before.code is not None
+    assert np.array_equal(plan.code.rows[:3], before.code.rows)
+    whole = method.plan(PROBLEM.shape, slow)
+    assert whole.wait != plan.wait
+    # A server that is restarted finds the same plan.
+    script.run()
+    again = start(PROBLEM, replace(terms, rounds=41), tmp_path, seed=5, now=1e6).session.plan
+    assert again is not None
+    assert again.wait == plan.wait
+    assert np.array_equal(again.loads, plan.loads)
