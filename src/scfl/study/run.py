@@ -191,12 +191,10 @@ def _run_missing(
     """
     labels = list(dict.fromkeys(job.label for job in wanted))
     # Runs that differ in their learning rate only go one after another: they share their code.
-    missing = sorted(
-        (job for job in wanted if not folder.has(job)),
-        key=lambda job: (labels.index(job.label), job.seed),
-    )
+    in_turn = sorted(wanted, key=lambda job: (labels.index(job.label), job.seed))
+    missing = [job for job in in_turn if not folder.has(job)]
     if on_done is not None:
-        for job in wanted:
+        for job in in_turn:
             if job not in missing:
                 on_done(job, folder.read_summary(job))
     shared = prepare_problem(ready.study, ready.problem) if missing else None
