@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,7 +159,8 @@ def start(
     """A session with one worker per client, each with the simulator's stream as its secret."""
     session = open_session(terms, folder, now, watcher=watcher)
     workers = {
-        str(index): Worker(Share(problem, index, name), secret=seed)
+        # A clock of its own, so that nobody waits until a compute rate has been measured well.
+        str(index): Worker(Share(problem, index, name), seed, itertools.count(0, 0.06).__next__)
         for index, name in enumerate(problem.client_names)
     }
     return Script(session, workers, now=now, **script)

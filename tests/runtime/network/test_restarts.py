@@ -36,9 +36,11 @@ METHODS: dict[str, Method] = {
 def test_a_server_that_was_killed_goes_on_to_the_same_model(
     name: str, killed_after: int, tmp_path: Path
 ) -> None:
-    """Some are late now and then, and one answers in the wrong shape for some rounds."""
+    """Some are late now and then, one is ever after, and one's answers are no use for a while."""
     terms = replace(TERMS, method=METHODS[name])
-    late = lambda r, c: 30.0 if (r * 7 + c) % 5 == 0 else 1.0  # noqa: E731 - one line says it
+
+    def late(number: int, client: int) -> float:
+        return 30.0 if (number * 7 + client) % 5 == 0 or (client == 3 and number >= 3) else 1.0
 
     def tamper(key: str, message: Message) -> list[Message]:
         broken = key == "1" and isinstance(message, Gradient) and 2 <= message.round < 7
