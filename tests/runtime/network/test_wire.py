@@ -136,3 +136,11 @@ def test_a_huge_or_strange_array_is_refused_before_anything_is_allocated(array: 
 def test_what_is_no_message_is_refused(frame: bytes) -> None:
     with pytest.raises(FrameError):
         read(frame)
+
+
+def test_a_message_that_is_sound_but_too_long_is_refused() -> None:
+    """By its length, and by that of its header, which would grow when it is parsed."""
+    with pytest.raises(FrameError, match="at most 10000 are taken"):
+        read(write_frame(Echo(0, np.zeros(20_000, dtype=np.uint8))))
+    with pytest.raises(FrameError, match="a header of"):
+        read_frame(write_frame(Stop("x" * 300_000)), most_bytes=10**6)
