@@ -17,6 +17,7 @@ from scfl.runtime.network.wire import (
     CodePart,
     Described,
     Message,
+    Prepared,
     Refusal,
 )
 from scfl.runtime.network.worker import Worker
@@ -173,6 +174,48 @@ def test_who_does_not_fit_is_sent_home_in_one_sentence(
     assert sentence in script.stopped["3"]
     assert script.session.members == [0, 1, 2]
     assert rounds_of(script.session) == 20
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"rows": 31}, "it prepared 31 rows of 30"),
+        ({"features": 10**9}, "it has 1000000000 features, its columns make 6"),
+        ({"features": 0}, "no features or no outputs"),
+        ({"outputs": 10**9}, "a model of 6 x 1000000000 fits into no message"),
+        ({"macs_per_s": -1.0}, "a compute rate of -1.0"),
+        ({"macs_per_s": float("inf")}, "a compute rate of inf"),
+        ({"energy": float("nan")}, "features of energy nan"),
+    ],
+)
+def test_what_a_client_says_of_its_rows_makes_the_server_allocate_nothing(
+    told: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    """It is the first to be ready, so there is nobody to compare it with."""
+
+    def tamper(key: str, message: Message) -> list[Message]:
+        broken = key == "0" and isinstance(message, Prepared)
+        return [replace(message, **told)] if broken else [message]
+
+    terms = replace(TERMS, least=3, enrol_s=5.0)
+    script = start(PROBLEM, terms, tmp_path, seed=5, tamper=tamper)
+    script.join(*ALL)
+    script.run()
+    assert sentence in script.stopped["0"]
+    assert rounds_of(script.session) == 20
+
+
+def test_coins_are_not_tossed_for_more_rows_than_anybody_has(tmp_path: Path) -> None:
+    def tamper(key: str, message: Message) -> list[Message]:
+        lies = key == "3" and isinstance(message, Described)
+        return [replace(message, rows=10**8)] if lies else [message]
+
+    method = scfl.SCFL(batches=Batches(subsets=3, rule="bernoulli"), deadline_s=20.0)
+    terms = replace(TERMS, method=method, least=3, enrol_s=5.0)
+    script = start(PROBLEM, terms, tmp_path, seed=5, tamper=tamper)
+    script.join(*ALL)
+    script.run()
+    assert "100000000 rows cannot be trained on" in script.stopped["3"]
 
 
 def test_too_few_clients_are_a_sentence_with_a_way_out(tmp_path: Path) -> None:

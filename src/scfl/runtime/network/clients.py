@@ -7,7 +7,7 @@ it has to hold what it held.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,12 +17,15 @@ from scfl.core.delay import WirelessEdge
 from scfl.core.fleet import Fleet, Shape
 from scfl.core.parameter import suggest
 from scfl.errors import ParameterError, Problem
+from scfl.methods.protocol import Method
 from scfl.runtime.network.upload import Upload
 from scfl.runtime.network.wire import Described, Echo, Prepared, Probe
 
 Stage = Literal["described", "preparing", "probing", "measured", "uploading", "ready", "out"]
 
-_MOST_ROWS = 10**12
+# What a client says decides what the server allocates: coins row by row, and models.
+_MOST_ROWS, _MOST_COINS = 10**12, 10**7
+_MOST_ENTRIES = 7_500_000
 _LONGEST_NAME = 80
 _PROBE_BYTES = (64_000, 1_000_000)
 # A link cannot be told to be faster than the clock can see.
@@ -75,12 +78,13 @@ class Client:
         return max(self.probe_seconds[2] - self.probe_seconds[0] / 2, _SHORTEST_S)
 
 
-def refuse_description(described: Described) -> str | None:
+def refuse_description(described: Described, method: Method) -> str | None:
     """Why a description cannot be used, or None. It comes from outside, so nothing is assumed."""
+    coins = getattr(getattr(method, "batches", None), "rule", None) == "bernoulli"
     name = described.name
     if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
         return f"a name must be 1 to {_LONGEST_NAME} printable characters"
-    if not 1 <= described.rows <= _MOST_ROWS:
+    if not 1 <= described.rows <= (_MOST_COINS if coins else _MOST_ROWS):
         return f"{described.rows} rows cannot be trained on"
     if not described.columns or not all(isinstance(column, str) for column in described.columns):
         return "its columns have no names"
@@ -90,22 +94,34 @@ def refuse_description(described: Described) -> str | None:
     return None
 
 
-def refuse_preparation(client: Client, prepared: Prepared, agreed: tuple[int, int] | None) -> str:
+def refuse_preparation(
+    client: Client,
+    prepared: Prepared,
+    agreed: tuple[int, int] | None,
+    preparation: Mapping[str, Any],
+) -> str:
     """Why prepared rows do not fit, or an empty sentence."""
-    if prepared.rows != client.rows:
-        return f"it prepared {prepared.rows} rows of {client.rows}"
-    if prepared.features < 1 or prepared.outputs < 1:
-        return "it has no features or no outputs"
-    if agreed is not None and (prepared.features, prepared.outputs) != agreed:
-        return (
-            f"it has {prepared.features} features and {prepared.outputs} outputs, "
-            f"the others {agreed[0]} and {agreed[1]}"
-        )
-    if not (np.isfinite(prepared.macs_per_s) and prepared.macs_per_s > 0):
-        return f"a compute rate of {prepared.macs_per_s}"
-    if not all(np.isfinite(told) and told >= 0 for told in (prepared.energy, prepared.largest)):
-        return f"features of energy {prepared.energy} and size {prepared.largest}"
-    return ""
+    mapping = preparation.get("features")
+    features = len(client.columns) if mapping is None else int(mapping["dimensions"])
+    features += bool(preparation.get("intercept"))
+    own = prepared.features, prepared.outputs
+    others = own if agreed is None else agreed
+    faults = {
+        f"it prepared {prepared.rows} rows of {client.rows}": prepared.rows != client.rows,
+        "it has no features or no outputs": min(own) < 1,
+        f"it has {own[0]} features, its columns make {features}": own[0] != features,
+        f"a model of {own[0]} x {own[1]} fits into no message": own[0] * own[1] > _MOST_ENTRIES,
+        f"it has {own[0]} features and {own[1]} outputs, the others {others[0]} and {others[1]}": (
+            own != others
+        ),
+        f"a compute rate of {prepared.macs_per_s}": not (
+            np.isfinite(prepared.macs_per_s) and prepared.macs_per_s > 0
+        ),
+        f"features of energy {prepared.energy} and size {prepared.largest}": not all(
+            np.isfinite(told) and told >= 0 for told in (prepared.energy, prepared.largest)
+        ),
+    }
+    return next((sentence for sentence, found in faults.items() if found), "")
 
 
 def next_probe(client: Client, message_bytes: int, probes: int) -> Probe | None:

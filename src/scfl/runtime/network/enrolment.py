@@ -148,7 +148,7 @@ class Enrolment:
             self._admit(client)
 
     def _describe(self, key: str, described: Described) -> None:
-        why = refuse_description(described)
+        why = refuse_description(described, self.terms.method)
         known = None if why else self.clients.get(described.name)
         before = next((name for name, owner in self.owners.items() if owner == key), None)
         if why is None and before not in {None, described.name}:
@@ -202,7 +202,7 @@ class Enrolment:
         return None
 
     def _prepare(self, key: str, client: Client, prepared: Prepared, at: float) -> None:
-        why = refuse_preparation(client, prepared, self.width)
+        why = refuse_preparation(client, prepared, self.width, self.terms.preparation)
         if why:
             self.refuse(key, why)
             return
