@@ -10,6 +10,7 @@ import pytest
 import scfl
 from scfl.core.curvature import precondition
 from scfl.errors import InfeasibleError
+from scfl.methods.curvature import second_moment
 from scfl.methods.protocol import State
 from scfl.runtime.direction import compute_direction
 from scfl.runtime.encoding import collect_code
@@ -91,7 +92,46 @@ def test_the_server_pays_for_it() -> None:
     plain = simulate(PROBLEM, slow, scfl.FLIPW(), rounds=10)
     extra = run.training_time_s - plain.training_time_s
     assert extra == pytest.approx(10 * 18 / 1e3)
-    assert run.setup.server_s == pytest.approx((60 * 9 / 2 + 27 / 6 + 2 / 3 * 27) / 1e3)
+    factor, eigenvalues, start = 60 * 9 / 2 + 27 / 6, 2 / 3 * 27, 3 * 60 * 3 * 2 + 18
+    assert run.setup.server_s == pytest.approx((factor + eigenvalues + start) / 1e3)
+
+
+def test_training_sets_out_from_the_codes_own_solution() -> None:
+    method = scfl.Curvature(coded_rows=60, batches=scfl.Batches(2))
+    plan = method.plan(PROBLEM.shape, FLEET)
+    held = collect_code(PROBLEM.arrange(2), plan, 0, "clients")
+    assert held is not None
+    zero = np.zeros((3, 2))
+    direction = -PROBLEM.features.T @ PROBLEM.targets
+    after = method.step(plan, State(zero, zero), direction, held).model
+    known = precondition(held)
+    X, Y, owner = held.store.features, held.store.targets, held.store.owner
+    blocks = [owner == j for j in range(5)]
+    H = sum(X[own].T @ X[own] / own.sum() for own in blocks)
+    right = sum(X[own].T @ Y[own] / own.sum() for own in blocks)
+    inverse = np.linalg.inv(H + known.ridge * np.eye(3))
+    own = inverse @ right
+    alpha = -(direction * own).sum() / (own * (H @ own)).sum()
+    assert 0.5 < alpha < 2
+    start = alpha * own
+    eta = 1 / second_moment(plan, known)
+    np.testing.assert_allclose(after, start - eta * inverse @ (direction + H @ start))
+    # That is nearer to the solution than the step from zero, and only the first step is another.
+    plain = -eta * inverse @ direction
+    assert np.linalg.norm(after - SOLUTION) < 0.5 * np.linalg.norm(plain - SOLUTION)
+    later = method.step(plan, State(zero, zero, round=1), direction, held).model
+    np.testing.assert_allclose(later, plain)
+
+
+def test_a_solution_that_points_the_wrong_way_is_no_start() -> None:
+    method = scfl.Curvature(coded_rows=60)
+    plan = method.plan(PROBLEM.shape, FLEET)
+    held = collect_code(PROBLEM.arrange(1), plan, 0, "clients")
+    assert held is not None
+    known, zero = precondition(held), np.zeros((3, 2))
+    against = PROBLEM.features.T @ PROBLEM.targets
+    after = method.step(plan, State(zero, zero), against, held).model
+    np.testing.assert_allclose(after, -known.apply(against) / second_moment(plan, known))
 
 
 def test_without_coded_rows_there_is_nothing_to_know() -> None:

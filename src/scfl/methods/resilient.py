@@ -19,7 +19,7 @@ no arrival probability is needed: outages that nobody foresaw do no harm.
 ============== ======= ==========================================================================
 here           symbol  rule
 ============== ======= ==========================================================================
-ridge, step            as in ``curvature.py``, without the term for missing clients
+ridge, step, start     as in ``curvature.py``, without the term for missing clients
 anchor         mu      ``_ANCHOR`` (lambda + n sigma^2) / n: of each client's share of what lifts H
 trust          theta   S / (S + Q): S estimates the code's error, Q that of the answers (below)
 ============== ======= ==========================================================================
@@ -46,9 +46,8 @@ from scfl.core.curvature import know_curvature, price_preconditioner
 from scfl.core.fleet import Fleet, Shape
 from scfl.methods.batches import Batches
 from scfl.methods.coded_rounds import plan_coded_rounds, require_code
-from scfl.methods.curvature import noise_curvature, second_moment
+from scfl.methods.curvature import noise_curvature, price_start, second_moment, step_with
 from scfl.methods.protocol import Arrivals, Combination, Plan, RowsBy, State
-from scfl.methods.schedule import average_later
 from scfl.methods.vocabulary import check_parameters
 
 Matrix = NDArray[Any]
@@ -81,6 +80,7 @@ class Resilient:
         plan = plan_coded_rounds(self, shape, fleet, layout="stacked", server_rows=0)
         held = int(require_code(plan, "nobody to stand in").rows.sum())
         making, applying = price_preconditioner(held, shape.features, shape.outputs)
+        making += price_start(held, shape) + applying
         return replace(plan, server_setup_macs=making, step_macs=applying, individual=True)
 
     def combine(self, plan: Plan, arrivals: Arrivals, state: State) -> Combination:
@@ -102,9 +102,8 @@ class Resilient:
         anchor = _ANCHOR * (known.ridge + noise) / plan.shape.clients
         for client in np.flatnonzero(~heard.arrived).tolist():
             direction = direction + predict(plan, heard, held, client, state.model, anchor=anchor)
-        eta = direction.dtype.type(1 / second_moment(plan, known, weighted=False))
-        model = state.model - eta * known.apply(direction)
-        return average_later(state, model)
+        eta = 1 / second_moment(plan, known, weighted=False)
+        return step_with(known, state, direction, held, eta=eta)
 
 
 @dataclass(frozen=True, eq=False)
