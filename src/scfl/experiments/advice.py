@@ -101,7 +101,7 @@ def _choose(study: StudyConfig, shape: Shape, fleet: Fleet, lost: float) -> Advi
             "resilient",
             f"{format_share(lost)} of the clients are expected to be gone, and it predicts them "
             "from their codes and last answers, so that nothing learned is undone",
-            _quote("departures-mnist", "accuracy", "resilient", "scfl", "fl-ipw(momentum)"),
+            _quote("departures-digits", "accuracy", "resilient", "scfl", "fl-ipw(momentum)"),
         )
     loudness = shape.clients * noise**2 / (shape.rows / shape.features)
     if loudness >= _LOUD:
