@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scfl.experiments.catalogue import list_experiments, load_experiment
-from scfl.experiments.page import write_overview
+from scfl.experiments.overview import write_overview
 from scfl.experiments.side_by_side import write_comparisons
 from scfl.study.folder import to_json
 

@@ -12,7 +12,7 @@ from scfl import cli
 from scfl.errors import ConfigError, ParameterError
 from scfl.experiments.catalogue import list_experiments, load_experiment, read_experiment
 from scfl.experiments.outcome import collect_outcome, compare_with_expected, expect
-from scfl.experiments.page import write_overview
+from scfl.experiments.overview import write_overview
 from scfl.experiments.run import Finished, run_experiment
 from scfl.experiments.sentences import SENTENCES
 from scfl.study.summary import Spread

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scfl.experiments.catalogue import Experiment
 from scfl.experiments.claims import Finding, Judgement
 from scfl.experiments.levels import name_level
+from scfl.experiments.markdown import tabulate
 from scfl.experiments.outcome import LabelNumbers, Outcome
-from scfl.experiments.sentences import SENTENCES
 from scfl.report.experiment_figures import CLOCK_WORDS
 from scfl.study.records import Study
 from scfl.study.summary import Clock, Spread
@@ -99,7 +98,7 @@ def _report_cells(outcome: Outcome) -> list[str]:
         "",
         _CELLS,
         "",
-        *_table(heads, rows),
+        *tabulate(heads, rows),
         "",
         *_state_optimum(outcome),
     ]
@@ -111,41 +110,6 @@ def _state_optimum(outcome: Outcome) -> list[str]:
         return []
     best = f"accuracy {problem.optimum_accuracy:.4f} and loss {problem.optimum_loss:.4f}"
     return [f"The least-squares optimum has {best}."]
-
-
-def write_overview(experiments: Sequence[Experiment]) -> str:
-    """All expected verdicts, claims by experiments: the paper's figures, then ours by data set.
-
-    Verdicts are those with the setup left out, and with it counted where that is another.
-    """
-    told = [each for each in experiments if each.expected is not None]
-    figures = [each for each in told if each.name.startswith("figure-")]
-    others: dict[str, list[Experiment]] = {}
-    for each in told:
-        if each not in figures:
-            others.setdefault(each.levels[0].study.problem.dataset, []).append(each)
-    tables = [_tabulate_verdicts(group) for group in (figures, *others.values()) if group]
-    return "\n".join(line for table in tables for line in [*table, ""])
-
-
-def _tabulate_verdicts(experiments: Sequence[Experiment]) -> list[str]:
-    verdicts = [each.expected["verdicts"] for each in experiments if each.expected is not None]
-    rows = [
-        [sentence, *(_shorten(known, key) for known in verdicts)]
-        for key, sentence in SENTENCES.items()
-    ]
-    tested = [row for row in rows if any(row[1:])]
-    return _table(["claim", *(f"`{each.name}`" for each in experiments)], tested)
-
-
-def _shorten(verdicts: Mapping[str, str], key: str) -> str:
-    """The verdict without the places where it holds; the experiment's page has those."""
-    clocks: tuple[Clock, Clock] = ("apart", "counted")
-    found = [verdicts.get(f"{key} / {clock}") for clock in clocks]
-    heads = ["partly" if " where " in one else one for one in found if one]
-    if not heads:
-        return ""
-    return heads[0] if len(set(heads)) == 1 else f"{heads[0]} (counted: {heads[1]})"
 
 
 def _describe_setting(outcome: Outcome) -> str:
@@ -196,7 +160,7 @@ def _tabulate_claims(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[st
         [group[0].claim.sentence, *(_emphasise(one.verdict) for one in group)]
         for group in zip(*judgements.values(), strict=True)
     ]
-    return _table(["claim", *heads], rows)
+    return tabulate(["claim", *heads], rows)
 
 
 def _emphasise(verdict: str) -> str:
@@ -231,7 +195,7 @@ def _tabulate_numbers(outcome: Outcome) -> list[str]:
     else:
         heads = ["budget", *heads, "printed bits", "sigma", "exact epsilon", "smallest eigenvalue"]
     heads.append("diverged")
-    table = _table(heads, rows)
+    table = tabulate(heads, rows)
     if not curves:
         table += ["", _EIGENVALUE]
     table += ["", *_state_optimum(outcome)]
@@ -293,7 +257,7 @@ def _tabulate_findings(judgements: Mapping[Clock, Sequence[Judgement]]) -> list[
             for finding in judgement.findings:
                 where = finding.where if len(judgements) == 1 else f"{finding.where} ({clock})"
                 rows.append([judgement.claim.key, finding.what, where, *_result(finding)])
-    return _table(["claim", "comparison", "where", "claimed", "effect", "p", "verdict"], rows)
+    return tabulate(["claim", "comparison", "where", "claimed", "effect", "p", "verdict"], rows)
 
 
 def _result(finding: Finding) -> list[str]:
@@ -321,11 +285,3 @@ def _format_change(value: float) -> str:
 def _spread(spread: Spread) -> str:
     middle, low, high = (format_score(v) for v in (spread.median, spread.low, spread.high))
     return f"{middle} ({low} to {high})"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [
-        "| " + " | ".join(heads) + " |",
-        "| " + " | ".join("---" for _ in heads) + " |",
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scfl.experiments.catalogue import Experiment, load_experiment
+from scfl.experiments.markdown import tabulate
 
 ROUNDS = "rounds to where scfl ends"
 # What each table shows, in the order of its columns or tables.
@@ -65,7 +66,7 @@ def compare(
         [label, *(_cell(column, label, best=best, digits=digits) for column in columns)]
         for label in labels
     ]
-    return _table(["", *(_link(experiment) for experiment in experiments)], rows)
+    return _write(["", *(_link(experiment) for experiment in experiments)], rows)
 
 
 def _read_column(experiment: Experiment, score: str) -> dict[str, float | None]:
@@ -115,7 +116,7 @@ def tell_guarantee(experiment: Experiment) -> str:
     for row in rows:
         if row[0] not in coded:
             row[:] = [f"{row[0]}, no code", *[row[1]] * len(levels)]
-    return _table([_link(experiment), *levels], rows)
+    return _write([_link(experiment), *levels], rows)
 
 
 def _tell_grids(experiments: Sequence[Experiment]) -> str:
@@ -138,8 +139,5 @@ def _link(experiment: Experiment) -> str:
     return f"[{experiment.name}](experiments/{experiment.name}.md)"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+def _write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"{line}\n" for line in tabulate(heads, rows)) if rows else ""
