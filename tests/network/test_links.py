@@ -107,10 +107,11 @@ def test_a_slow_link_and_a_dead_one_stall_fedavg_and_not_scfl(
                 f"\n{run.label}: {len(rounds)} rounds, median {np.median(rounds):.2f} s, longest "
                 f"{rounds.max():.2f} s; accuracy {target} after {said} (wall clock)\n"
             )
-    # Neither takes more than the deadline from any round of SCFL's; twice that is for a busy
-    # machine. The slow link alone takes FedAvg more than a second for a gradient, in every round,
+    # Neither takes more than the deadline from any round of SCFL's; the rest is for a busy machine.
+    # The slow link alone takes FedAvg more than a second for a gradient, in every round,
     # and the dead one as long as it is not noticed.
-    assert lasted["scfl"].max() < 2 * DEADLINE_S
+    assert np.quantile(lasted["scfl"], 0.9) < 1.5 * DEADLINE_S
+    assert lasted["scfl"].max() < lasted["fedavg"].max()
     assert lasted["fedavg"].min() > 1.0 > 10 * np.median(lasted["scfl"])
     assert lasted["fedavg"].max() > 4
     status = load_ledger(next(run for run in study.runs if run.label == "scfl")).status

@@ -14,6 +14,9 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from scfl.runtime.flower.client import RECORD
 from scfl.runtime.flower.messages import MessagesLane
+from scfl.runtime.flower.server import Usher
+from scfl.runtime.network.stream import StreamLane
+from scfl.runtime.network.tickets import Ticket
 from scfl.runtime.network.wire import Describe, Echo, pack_work, write_frame
 
 
@@ -87,6 +90,52 @@ class Bench:
 
     def hear(self) -> list[tuple[str, str]]:
         return [(arrival.key, arrival.what) for arrival in self.lane.receive(0)]
+
+
+@dataclass
+class MadeUpLane:
+    """Knows who has a stream, and numbers its tickets."""
+
+    open: set[str] = field(default_factory=set)
+    port: int = 9443
+    tickets: int = 0
+
+    def is_open(self, key: str) -> bool:
+        return key in self.open
+
+    def issue_ticket(self, key: str, address: str | None) -> Ticket:
+        self.tickets += 1
+        return Ticket(str(address), "certificate", f"{key}: {self.tickets}")
+
+
+def test_a_node_whose_process_died_or_never_came_is_invited_again() -> None:
+    """One that has its stream is left alone; one that gave up, with an answer, rests first."""
+    grid, lane, now = MadeUpGrid(), MadeUpLane(), 0.0
+    usher = Usher(cast(Grid, grid), cast(StreamLane, lane), "server.example", lambda: now)
+    told: list[tuple[float, int]] = []
+
+    def pass_time(until: float) -> None:
+        nonlocal now
+        while now < until:
+            before = len(grid.pushed)
+            usher.look()
+            told.extend([(now, len(grid.pushed))] * (len(grid.pushed) > before))
+            now += 1.0
+
+    pass_time(100)
+    assert told == [(0, 1), (60, 2)]  # it never came
+    lane.open = {"7"}
+    pass_time(300)
+    assert len(told) == 2
+    lane.open = set()
+    pass_time(330)
+    assert told[2:] == [(314, 3)]  # it was there until 299, and its process is no more
+    grid.reply("message 2", b"it gave up")
+    pass_time(340)
+    assert len(told) == 3
+    pass_time(350)
+    assert told[3:] == [(345, 4)]
+    assert grid.pushed["message 3"].metadata.dst_node_id == 7
 
 
 def test_nodes_come_and_go() -> None:

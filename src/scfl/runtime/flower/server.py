@@ -41,6 +41,8 @@ _GOODBYES = 5
 _REST_S = 15.0
 # An invited node that has no stream after this long gets another ticket; the old one is void.
 _COMES_WITHIN_S = 60.0
+# One that lost its stream opens another within this long, or its process is no more.
+_RETURNS_WITHIN_S = 15.0
 
 
 def make_server_app(*, watch: Watch, record: Record) -> ServerApp:
@@ -82,7 +84,7 @@ def _serve(grid: Grid, config: NetworkConfig, session: Session, watch: Watch) ->
     # A client that comes back may do so before its old stream is found dead.
     lane = StreamLane(config.network.listen, most_clients=2 * config.network.clients + 8)
     over = threading.Event()
-    ushering = _Usher(grid, lane, config.network.reach)
+    ushering = Usher(grid, lane, config.network.reach)
     usher = threading.Thread(target=ushering.work, args=(over,), daemon=True)
     usher.start()
     try:
@@ -92,28 +94,32 @@ def _serve(grid: Grid, config: NetworkConfig, session: Session, watch: Watch) ->
         usher.join(10)
 
 
-class _Usher:
+class Usher:
     """Hands a ticket to every node that has none, inside a message that Flower authenticates.
 
     A node whose message is answered has no stream any more; if it is still there a little later,
     it gets another ticket. So does a node that never came: on a busy machine Flower may give up on
-    a process that starts too slowly, and says nothing.
+    a process that starts too slowly, or one is killed, and it says nothing.
     """
 
-    def __init__(self, grid: Grid, lane: StreamLane, reach: str | None) -> None:
-        self._grid, self._lane = grid, lane
+    def __init__(
+        self,
+        grid: Grid,
+        lane: StreamLane,
+        reach: str | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._grid, self._lane, self._clock = grid, lane, clock
         named = reach is None or ":" in reach
         self._address = reach if named else f"{reach}:{lane.port}"
         self._waiting: dict[str, str] = {}
         self._resting: dict[str, float] = {}
         self._invited: dict[str, float] = {}
+        self._came: set[str] = set()
 
     def work(self, over: threading.Event) -> None:
         while not over.is_set():
-            for node in self._grid.get_node_ids():
-                if self._is_without(str(node)):
-                    self._invite(node)
-            self._hear()
+            self.look()
             over.wait(_USHER_EVERY_S)
         # Clients say goodbye; a run that is over would refuse that.
         for _ in range(_GOODBYES):
@@ -122,17 +128,27 @@ class _Usher:
                 return
             time.sleep(_USHER_EVERY_S)
 
+    def look(self) -> None:
+        """Invite whoever is without a stream, and hear who has given up."""
+        for node in self._grid.get_node_ids():
+            if self._is_without(str(node)):
+                self._invite(node)
+        self._hear()
+
     def _is_without(self, key: str) -> bool:
-        now = time.monotonic()
+        now = self._clock()
         if self._lane.is_open(key):
             self._invited[key] = now
+            self._came.add(key)
             return False
-        coming = key in self._waiting.values() and now - self._invited[key] < _COMES_WITHIN_S
+        within = _RETURNS_WITHIN_S if key in self._came else _COMES_WITHIN_S
+        coming = key in self._waiting.values() and now - self._invited[key] < within
         return not (coming or now < self._resting.get(key, 0.0))
 
     def _invite(self, node: int) -> None:
         self._waiting = {n: key for n, key in self._waiting.items() if key != str(node)}
-        self._invited[str(node)] = time.monotonic()
+        self._invited[str(node)] = self._clock()
+        self._came.discard(str(node))
         ticket = json.dumps(asdict(self._lane.issue_ticket(str(node), self._address)))
         envelope = Envelope(
             content=RecordDict({RECORD: ConfigRecord({"ticket": ticket})}),
@@ -148,7 +164,7 @@ class _Usher:
         for reply in self._grid.pull_messages(list(self._waiting)) if self._waiting else ():
             key = self._waiting.pop(reply.metadata.reply_to_message_id, None)
             if key is not None:
-                self._resting[key] = time.monotonic() + _REST_S
+                self._resting[key] = self._clock() + _REST_S
 
 
 def _make_watcher(config: NetworkConfig) -> Watcher:
