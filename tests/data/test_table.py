@@ -13,7 +13,7 @@ import pytest
 from scfl.data.table import TableColumns, load_table
 from scfl.errors import ConfigError, DataError, ParameterError
 from scfl.study.config import check_tables
-from scfl.study.jobs import load_problem
+from scfl.study.source import load_problem
 
 CSV = """clinic,age,smokes,colour,dose
 north,31,true,red,1.5

@@ -21,9 +21,9 @@ from scfl.report.html import write_report
 from scfl.report.live import describe_progress, draw_network
 from scfl.runtime.network.config import NetworkConfig, NetworkSection
 from scfl.runtime.network.wire import Gradient, Message
-from scfl.study.config import FleetSection
 from scfl.study.network import Progress, read_network, record_network
 from scfl.study.records import load_clients, load_ledger, load_study
+from scfl.study.sections import FleetSection
 from tests.runtime.network.scripted import Script, make_small_fleet, make_small_problem, start
 
 PROBLEM = make_small_problem()

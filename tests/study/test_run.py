@@ -19,8 +19,9 @@ import scfl
 from scfl.errors import ConfigError, OutputError, RunError
 from scfl.study import run as run_module
 from scfl.study.config import StudyConfig, check_tables
-from scfl.study.jobs import build_problem, list_jobs
+from scfl.study.jobs import list_jobs
 from scfl.study.run import check_file, check_study, run_study
+from scfl.study.source import build_problem
 
 
 def study(**changes: Any) -> StudyConfig:

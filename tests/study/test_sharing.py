@@ -12,8 +12,8 @@ from joblib.parallel import ParallelBackendBase, register_parallel_backend
 
 from scfl.data.problem import Problem, make_problem
 from scfl.study.config import StudyConfig, check_tables
-from scfl.study.jobs import build_problem, locate_problem
 from scfl.study.sharing import hold_problem, prepare_problem
+from scfl.study.source import build_problem, locate_problem
 
 
 def study(rows: int = 60) -> StudyConfig:

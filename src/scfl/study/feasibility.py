@@ -15,7 +15,7 @@ from scfl.methods.protocol import Deadline, Plan, ServerOnly
 from scfl.methods.sizing import held_rows
 from scfl.runtime.encoding import price_setup
 from scfl.runtime.simulator import server_seconds
-from scfl.study.config import ClockSection
+from scfl.study.sections import ClockSection
 from scfl.study.wording import format_bytes, format_seconds
 
 

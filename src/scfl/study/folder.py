@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from scfl.errors import OutputError
-from scfl.study.jobs import Job, Outcome
+from scfl.study.jobs import Job
+from scfl.study.outcome import Outcome
 
 
 class StudyFolder:

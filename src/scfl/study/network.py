@@ -38,7 +38,8 @@ from scfl.runtime.network.session import Session
 from scfl.runtime.result import ABSENT, ARRIVED, LATE
 from scfl.study.account import describe_releases
 from scfl.study.folder import to_json
-from scfl.study.jobs import describe_parameters, tabulate_ledger, tabulate_trace, to_parquet
+from scfl.study.jobs import describe_parameters
+from scfl.study.outcome import tabulate_ledger, tabulate_trace, to_parquet
 from scfl.study.run import REPORTED_PACKAGES, find_commit
 
 _LATEST_EVENTS = 200

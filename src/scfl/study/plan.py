@@ -19,7 +19,7 @@ from scfl.runtime.encoding import price_setup
 from scfl.runtime.result import Setup
 from scfl.runtime.simulator import close_round, server_seconds
 from scfl.study.config import StudyConfig
-from scfl.study.jobs import load_problem
+from scfl.study.source import load_problem
 
 Floats = NDArray[np.float64]
 

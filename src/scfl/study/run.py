@@ -30,16 +30,14 @@ from scfl.study.folder import StudyFolder
 from scfl.study.foresight import foresee_trouble
 from scfl.study.jobs import (
     Job,
-    Outcome,
     describe_parameters,
     draw_fleet,
-    execute,
     list_jobs,
     list_search_jobs,
-    load_problem,
     settle_method,
 )
 from scfl.study.orphan import stop_without
+from scfl.study.outcome import Outcome, execute
 from scfl.study.search import (
     Choice,
     choose_rates,
@@ -48,6 +46,7 @@ from scfl.study.search import (
     sum_up_tries,
 )
 from scfl.study.sharing import hold_problem, prepare_problem
+from scfl.study.source import load_problem
 
 REPORTED_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pyarrow")
 # Solving for the optimum costs d^2 m + d^3; beyond this width it is left out.

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from scfl.errors import RunError
-from scfl.study.config import SearchSection, StudyConfig
+from scfl.study.config import StudyConfig
 from scfl.study.jobs import Job, rate_of, with_rate
+from scfl.study.sections import SearchSection
 
 # The factor from one rate to the next where a list of one does not say.
 _RATIO = 2.0

@@ -18,7 +18,7 @@ from joblib.parallel import (
 
 from scfl.data.problem import Problem
 from scfl.study.config import StudyConfig
-from scfl.study.jobs import ProblemSource
+from scfl.study.source import ProblemSource
 
 _HERE = (LokyBackend, SequentialBackend, ThreadingBackend)
 
