@@ -16,7 +16,8 @@ Matrix = NDArray[Any]
 
 # A loss this many times that of the zero model is beyond what any step out of bad luck explains.
 _EXPLODED = 100.0
-# From so many numbers on, the products of the rows are soon cheaper than the rows themselves.
+# From so many numbers on, the products of the rows are soon cheaper than the rows themselves, if
+# there are more rows than columns.
 _LARGE = 20_000_000
 
 
@@ -62,7 +63,8 @@ class Evaluator:
 def evaluate_models(problem: Problem, models: list[Matrix]) -> list[tuple[float, float]]:
     """Training loss per row and accuracy (NaN for regression) of several models at once."""
     side_by_side = np.concatenate(models, axis=1)
-    large = problem.features.size > _LARGE
+    rows, width = problem.features.shape
+    large = rows > width and rows * width > _LARGE
     fitted = None if large else problem.features @ side_by_side
     tested, truth = fitted, None
     if problem.classes is not None and len(problem.test_targets):
