@@ -14,7 +14,13 @@ from scfl.experiments.markdown import tabulate
 
 ROUNDS = "rounds to where scfl ends"
 # What each table shows, in the order of its columns or tables.
-SPEED = ("speed-mnist", "speed-noise-mnist", "speed-fashion-mnist", "speed-noise-fashion-mnist")
+SPEED = (
+    "speed-mnist",
+    "speed-noise-mnist",
+    "speed-fashion-mnist",
+    "speed-noise-fashion-mnist",
+    "speed-digits",
+)
 ENDS = (
     "departures-mnist",
     "departures-noise-mnist",
@@ -22,6 +28,9 @@ ENDS = (
     "departures-fashion-mnist",
     "departures-noise-fashion-mnist",
     "outages-fashion-mnist",
+    "departures-digits",
+    "noise-digits",
+    "outages-digits",
 )
 GUARANTEES = ("privacy-mnist", "privacy-fashion-mnist")
 GRIDS = ("grid-mnist", "grid-fashion-mnist", "grid-digits")
@@ -38,12 +47,20 @@ def read_number(name: str, score: str, label: str) -> float | None:
 
 def write_comparisons() -> dict[str, str]:
     """Each table by name, as Markdown; experiments that nobody has published are left out."""
-    return {
+    tables = {
         "speed": compare(_published(SPEED), ROUNDS, best=min, digits=0),
         "ends": compare(_published(ENDS), "accuracy", best=max, digits=4),
         "guarantees": "\n".join(tell_guarantee(each) for each in _published(GUARANTEES)),
         "grids": _tell_grids(_published(GRIDS)),
     }
+    makers = {"speed": SPEED, "ends": ENDS, "guarantees": GUARANTEES, "grids": GRIDS}
+    return {name: table or _name_makers(makers[name]) for name, table in tables.items()}
+
+
+def _name_makers(names: Sequence[str]) -> str:
+    """What to say where nothing is published yet."""
+    listed = ", ".join(f"`scfl figure {name}`" for name in names)
+    return f"Not published yet; made by {listed}.\n"
 
 
 def _published(names: Sequence[str]) -> list[Experiment]:
