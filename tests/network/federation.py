@@ -182,7 +182,7 @@ class Federation:
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
-    def flwr(self, *words: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    def flwr(self, *words: str, seconds: float = 180) -> subprocess.CompletedProcess[str]:
         beside = Path(sys.executable).with_name("flwr")
         prefix = self.prefixes.get("flwr", ())
         return subprocess.run(
@@ -214,7 +214,7 @@ class Federation:
             "--enable-supernode-auth",
             "--disable-runtime-dependency-installation",
         )
-        wait_for(self._answers, 60, "the SuperLink's first answer")
+        wait_for(self._answers, 180, "the SuperLink's first answer")
 
     def _answers(self) -> bool:
         process = self.processes["superlink"]

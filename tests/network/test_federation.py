@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from scfl.runtime.flower.launch import write_app
 from tests.network.federation import (
-    NAME,
     Federation,
     federation,
     processes_of,
@@ -28,74 +22,13 @@ from tests.network.federation import (
     wait_for,
     write_node_key,
 )
-
-CONFIG = """
-[network]
-out = "{out}"
-clients = 5
-rounds = 60
-registered = true
-test-data = "{test}"
-enrol-s = 240.0
-patience-s = 60.0
-checkpoint-every = 5
-
-[method]
-name = "scfl"
-learning-rate = 5.0
-deadline-s = 5.0
-coded-rows = 300
-batches.subsets = 5
-
-[features]
-dimensions = 300
-width = 1.5
-"""
-
-PRIVACY = """
-[privacy]
-epsilon = 5000.0
-delta = 1e-5
-row-norm = 2.0
-gradient-norm = 10.0
-gradient-noise = 0.01
-"""
+from tests.network.trainings import configure, finish, start
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     with federation(tmp_path_factory.mktemp("federation")) as made:
         yield made
-
-
-def configure(running: Federation, name: str, **network: Any) -> tuple[Path, Path]:
-    """A configuration file, and the folder that its training will write."""
-    out = running.folder / name
-    tables = tomllib.loads(CONFIG.format(out=out, test=running.folder / "test.npz"))
-    tables["network"].update(network)
-    write_app(running.folder / f"{name}-app", tables)  # writes TOML, and checks it
-    project = (running.folder / f"{name}-app" / "pyproject.toml").read_text(encoding="utf-8")
-    text = project[project.index("[tool.flwr.app.config") :]
-    path = running.folder / f"{name}.toml"
-    path.write_text(text.replace("tool.flwr.app.config.", ""), encoding="utf-8")
-    return path, out
-
-
-def start(running: Federation, path: Path, *changes: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "scfl", "network", "run", str(path), NAME]
-    command += [word for change in changes for word in ("--set", change)]
-    return subprocess.Popen(
-        command, env=running.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def finish(process: subprocess.Popen[str], seconds: float = 240) -> tuple[int, str]:
-    try:
-        out, err = process.communicate(timeout=seconds)
-    finally:
-        process.kill()
-        process.wait(10)
-    return process.returncode, out + err
 
 
 def here(out: Path, name: str) -> bool:
@@ -198,23 +131,3 @@ def test_a_run_that_cannot_be_done_ends_with_one_and_names_the_client(running: F
     assert told["status"] == "failed"
     assert told["seconds"] < 240
     assert "client 4" in {client["name"] for client in told["clients"]}
-
-
-def test_the_messages_lane_trains_too(running: Federation) -> None:
-    """Each message is a process: two clients and two rounds are enough to see that it works.
-
-    Their rows and gradients are held to a budget that hides little, so that something is learned.
-    """
-    for node in ("broken", "3", "4"):
-        running.end(f"node-{node}")
-    path, out = configure(running, "messages", lane="messages", clients=2, rounds=2)
-    text = path.read_text(encoding="utf-8").replace("deadline-s = 5.0", "deadline-s = 60.0")
-    path.write_text(text + PRIVACY, encoding="utf-8")
-    code, said = finish(start(running, path), 400)
-    assert code == 0, said
-    told = read_record(out)
-    assert told["round"] == 2
-    assert sum(client["arrived"] for client in told["clients"]) >= 2
-    assert told["loss"] < 0.5
-    assert told["epsilon"] > 0
-    assert "each row's own cut to norm 10" in told["released"]

@@ -153,3 +153,5 @@ def _restore(session: Session, kept: Checkpoint, now: float) -> None:
     session.training.estimate = Estimate(*(arrays[f"estimate.{name}"] for name in _ESTIMATE))
     session.training.silent = arrays["silent"]
     session.training.sizes = Sizes({int(c): float(s) for c, s in facts["sizes"]})
+    # Whoever is killed again before the next checkpoint has asked for rounds that count as well.
+    keep_session(session)
