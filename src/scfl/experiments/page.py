@@ -126,7 +126,7 @@ def _describe_setting(outcome: Outcome) -> str:
         f"{problem.features:,} features, {problem.clients} clients, "
         f"{seeds} seeds (fleet, code, noise, batches, delays), "
         f"{clock.get('horizon-s', 0):,.0f} virtual seconds of training. {coding}"
-        f"Every method's learning rate is chosen from the same list by training loss; "
+        f"Every method's learning rate is found by the same search, by training loss; "
         f"the model is the {_learned(study)}."
     )
 
