@@ -81,7 +81,7 @@ def test_one_training_with_everything_that_goes_wrong_on_the_way(running: Federa
     reached = read_record(out)["round"]
 
     rounds = reached + 500
-    code, said = finish(start(running, path, f"network.rounds={rounds}", "network.enrol-s=30.0"))
+    code, said = finish(start(running, path, f"network.rounds={rounds}", "network.enrol-s=200.0"))
     assert code == 0, said
     told = read_record(out)
     assert told["status"] == "complete"
