@@ -14,6 +14,8 @@ class Interrupt:
         if name == "numpy":
             os.kill(os.getpid(), signal.SIGINT)
 
+# Whoever starts tests in the background may have had them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupt())
 from scfl_command import main
 main()
