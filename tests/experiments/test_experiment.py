@@ -125,13 +125,11 @@ def test_rates_are_searched_for_at_every_budget(budget: Finished) -> None:
 def test_a_second_call_does_nothing_twice(curves: Finished) -> None:
     out = curves.page.parent
     traces = {path: path.stat().st_mtime_ns for path in out.rglob("trace.parquet")}
-    page, took = curves.page.read_bytes(), (out / "timing.json").read_text("utf-8")
-    again = run_experiment(read_experiment(CURVES, name="small"), out)
+    page, took = curves.page.read_bytes(), (out / "timing.json").read_bytes()
+    again = run_experiment(read_experiment(CURVES, name="small"), out, jobs=2)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("trace.parquet")} == traces
-    assert again.timing["cpu_s"] == json.loads(took)["cpu_s"]
-    # Only the wall time that it took to look may have changed.
-    lines = zip(page.decode().splitlines(), again.page.read_text("utf-8").splitlines(), strict=True)
-    assert all(old == new for old, new in lines if not old.startswith("It took"))
+    assert (out / "timing.json").read_bytes() == took
+    assert again.page.read_bytes() == page
 
 
 def test_what_came_out_is_expected_of_the_next_run(curves: Finished) -> None:

@@ -64,7 +64,7 @@ def run_experiment(
     ``on_start`` is told the number of runs once everything has been found sound, ``on_more`` how
     many a search that goes beyond its list adds.
     """
-    timing = {**_read_timing(out), "jobs": jobs}
+    timing = _read_timing(out)
     ready = [(level, check_study(level.study)) for level in experiment.levels]
     if on_start is not None:
         on_start(sum(each.runs for _, each in ready))
@@ -72,8 +72,12 @@ def run_experiment(
         folder = out / "studies" / level.name
         began = time.monotonic()
         run_study(each, folder, jobs=jobs, on_done=on_done, on_more=on_more)
-        timing["cpu_s"] += json.loads((folder / "manifest.json").read_text("utf-8"))["cpu_time_s"]
-        timing["wall_s"] += time.monotonic() - began
+        spent = json.loads((folder / "manifest.json").read_text("utf-8"))["cpu_time_s"]
+        # A call that finds everything done is no part of what the experiment takes.
+        if spent:
+            timing["cpu_s"] += spent
+            timing["wall_s"] += time.monotonic() - began
+            timing["jobs"] = jobs
         _write(out / "timing.json", to_json(timing))
     studies = {level.key: load_study(out / "studies" / level.name) for level in experiment.levels}
     if experiment.figure.kind != "grid":
